@@ -1,0 +1,1 @@
+"""Recording lineage as agents run: the tracker, and an adapter for each framework."""

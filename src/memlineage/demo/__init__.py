@@ -1,0 +1,1 @@
+"""Scenarios that run from end to end, offline and deterministically."""

@@ -1,0 +1,1 @@
+"""Where the floors meet: every read, write and action passes its one enforcement point."""

@@ -1,0 +1,1 @@
+"""Benchmarks and attack workloads, measured against flat memories."""

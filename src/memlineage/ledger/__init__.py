@@ -1,0 +1,1 @@
+"""The tamper-evident record (RFC 6962): hashes, tree, proofs and signed checkpoints."""

@@ -1,0 +1,1 @@
+"""What follows from the family tree of memories, computed purely: standing, integrity, impact and plans."""

@@ -1,0 +1,1 @@
+"""The policy language: its documents, its specification, its fast form and the analysis of rule sets."""

@@ -1,0 +1,1 @@
+"""Finding memories by meaning and by wording: text, embedders, ranking and vector indexes."""

@@ -1,0 +1,1 @@
+"""Where units, edges, text, vectors and the ledger are kept and committed together."""

@@ -1,0 +1,34 @@
+"""What every test shares: a repeatable hypothesis profile and the folder of external data sets."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DATA_VARIABLE = "MEMLINEAGE_DATA"
+
+# The same examples on every machine, and no deadline, which would measure the neighbours' load.
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def external_data() -> Path:
+    """The folder of the public data sets; where it is absent, the test that asks for it is skipped."""
+    named = os.environ.get(DATA_VARIABLE)
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
+    if folder.is_dir():
+        return folder
+    if named:
+        # Somebody asked for these tests: a wrong path must not pass as a skip.
+        pytest.fail(f"{DATA_VARIABLE} names {named}, which is not a folder; correct it or unset it")
+    pytest.skip(f"no external data at ../shared/data; set {DATA_VARIABLE} to the folder that holds it")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks for external data, so that `-m 'not external_data'` leaves nothing behind."""
+    for item in items:
+        if "external_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.external_data)
