@@ -1,0 +1,126 @@
+"""Walking the lineage: ancestors, descendants, shortest paths, distances, cycles.
+
+All walks are breadth first and batched by level, so a path found is a shortest one, and a store answers a
+level with one query. Ties are broken by the smaller id: the same lineage always gives the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
+
+from memlineage.lineage.graph import Hop
+from memlineage.model.unit import Role
+
+__all__ = ["Walkable", "ancestry", "chain", "closes_cycle", "descent", "distances", "topological"]
+
+Step = Callable[[Collection[int]], Sequence[Hop]]
+
+
+class Walkable(Protocol):
+    """A graph that can be walked."""
+
+    def parents(self, ids: Collection[int]) -> list[Hop]:
+        """All edges up from these versions."""
+        ...
+
+    def children(self, ids: Collection[int]) -> list[Hop]:
+        """All edges down to versions written from these."""
+        ...
+
+    def verdicts(self, ids: Collection[int]) -> list[tuple[int, int]]:
+        """Recorded equivalences (older, newer) of these older versions."""
+        ...
+
+
+def descent(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
+    """Every version that descends from `start` (revisions apart), each with the hop that reached it first."""
+    return _walk(start, graph.children, lambda hop: hop.child)
+
+
+def ancestry(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
+    """Every version that `start` descends from (revisions apart), each with the hop that reached it first."""
+    return _walk(start, graph.parents, lambda hop: hop.parent)
+
+
+def _walk(start: Iterable[int], step: Step, end: Callable[[Hop], int]) -> dict[int, Hop | None]:
+    reached: dict[int, Hop | None] = dict.fromkeys(sorted(set(start)))
+    wave = list(reached)
+    while wave:
+        following = []
+        for hop in sorted(step(wave), key=_hop_order):
+            if hop.role != Role.REVISES and end(hop) not in reached:
+                reached[end(hop)] = hop
+                following.append(end(hop))
+        wave = following
+    return reached
+
+
+def _hop_order(hop: Hop) -> tuple[int, int, int]:
+    return (hop.parent, hop.child, hop.justification)
+
+
+def chain(reached: dict[int, Hop | None], end: int) -> list[int]:
+    """The shortest path found by `descent` or `ancestry`, from its start to `end`."""
+    path = [end]
+    hop = reached[end]
+    while hop is not None:
+        path.append(hop.parent if hop.child == path[-1] else hop.child)
+        hop = reached[path[-1]]
+    return path[::-1]
+
+
+def topological(ids: Collection[int], hops: Iterable[Hop]) -> list[int]:
+    """These versions with every parent before its children; ties by id."""
+    inside = set(ids)
+    below: dict[int, set[int]] = {}
+    waiting = dict.fromkeys(inside, 0)
+    for hop in hops:
+        if hop.role == Role.REVISES or hop.child not in inside or hop.parent not in inside:
+            continue
+        if hop.child not in below.setdefault(hop.parent, set()):
+            below[hop.parent].add(hop.child)
+            waiting[hop.child] += 1
+    ready = sorted((n for n, count in waiting.items() if count == 0), reverse=True)
+    order = []
+    while ready:
+        n = ready.pop()
+        order.append(n)
+        freed = []
+        for child in below.get(n, ()):
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                freed.append(child)
+        if freed:
+            ready = sorted([*ready, *freed], reverse=True)
+    return order
+
+
+def closes_cycle(graph: Walkable, *, below: int, parents: Collection[int]) -> bool:
+    """Whether hanging `below` under `parents` would make it its own ancestor.
+
+    A recorded equivalence counts as an edge from the older version to the newer: the older one's condition
+    is read off the newer.
+    """
+    seen: set[int] = set()
+    wave = set(parents)
+    while wave:
+        if below in wave:
+            return True
+        seen |= wave
+        up = {hop.parent for hop in graph.parents(wave) if hop.role != Role.REVISES}
+        wave = (up | {newer for _, newer in graph.verdicts(wave)}) - seen
+    return False
+
+
+def distances(graph: Walkable, focus: Iterable[int], *, reach: int = 6) -> dict[int, int]:
+    """Undirected hops from the focus, up to `reach`; what is farther has no entry."""
+    found = dict.fromkeys(focus, 0)
+    wave = list(found)
+    for distance in range(1, reach + 1):
+        near = {hop.parent for hop in graph.parents(wave)} | {hop.child for hop in graph.children(wave)}
+        wave = sorted(near - found.keys())
+        if not wave:
+            break
+        found.update(dict.fromkeys(wave, distance))
+    return found

@@ -1,0 +1,1 @@
+"""Values only: ids, units, lineage, scopes, principals, states, time. No I/O, no clock, no randomness."""

@@ -1,0 +1,192 @@
+"""The SQLite file: connections, transactions, format, and the one place where driver errors are translated.
+
+One writer connection per process, `BEGIN IMMEDIATE`, so a write sees the latest state and commits all of it or
+none; readers have a connection per thread and a snapshot each. Many processes on one file lose nothing: WAL,
+a busy timeout, and `synchronous=FULL` unless the caller asks for `durability="normal"`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from memlineage.errors import StoreError
+from memlineage.store.sql import SCHEMA
+
+__all__ = ["FORMAT", "MEMORY", "Connection", "Database", "ids"]
+
+FORMAT: Final = 1
+"""Version of the file format, kept in `user_version`."""
+MEMORY: Final = ":memory:"
+_APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is
+_BUSY_MS: Final = 30_000
+
+Connection = apsw.Connection
+
+
+def ids(values: Iterable[int]) -> Any:
+    """Integer ids as one carray binding. SQLite wants at least one: callers skip empty batches."""
+    return apsw.carray(array("q", values))
+
+
+class Database:
+    """One store file, or a store in memory."""
+
+    def __init__(self, path: str, *, durability: str = "full", vfs: str | None = None) -> None:
+        """Open or create the file at `path`; `durability` is `full` or `normal`."""
+        if durability not in ("full", "normal"):
+            raise StoreError(f"durability={durability!r} is unknown; choose 'full' (default) or 'normal'")
+        self.path = path
+        self._sync = durability.upper()
+        self._vfs = vfs
+        self._lock = threading.RLock()
+        self._local = threading.local()
+        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._writing_thread: int | None = None
+        self._closed = False
+        with self._translated():
+            self._writer = self._connect()
+            self._prepare(self._writer)
+
+    def _connect(self) -> apsw.Connection:
+        if self.path == MEMORY:
+            connection = apsw.Connection(MEMORY)
+        else:
+            connection = apsw.Connection(str(Path(self.path)), vfs=self._vfs)
+        connection.set_busy_timeout(_BUSY_MS)
+        _patiently(lambda: connection.pragma("journal_mode", "wal"))
+        connection.pragma("synchronous", self._sync)
+        connection.pragma("foreign_keys", 0)
+        connection.pragma("cache_size", -65536)
+        connection.pragma("temp_store", "memory")
+        return connection
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        """Create the tables, once: whoever gets the write lock first does it."""
+        if connection.pragma("user_version") == 0:
+            with self.writing() as writer:
+                if writer.pragma("user_version") == 0:
+                    self._create(writer)
+        found = connection.pragma("user_version")
+        if found != FORMAT:
+            raise StoreError(
+                f"{self.path} has store format {found}; this version of memlineage reads {FORMAT}: "
+                "upgrade memlineage to open it"
+            )
+
+    def _create(self, connection: apsw.Connection) -> None:
+        if connection.execute("SELECT count(*) FROM sqlite_schema").get:
+            raise StoreError(f"{self.path} is a SQLite file, but not a memlineage store; choose another path")
+        connection.execute(SCHEMA)
+        connection.pragma("application_id", _APPLICATION)
+        connection.pragma("user_version", FORMAT)
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """The write transaction: commits at the end, rolls back on any error. One at a time per process."""
+        with self._lock, self._translated():
+            self._refuse_if_closed()
+            if self._writing_thread is not None:
+                raise StoreError("a write was started inside a write; callbacks must not call the memory they serve")
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._writing_thread = threading.get_ident()
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")  # the commit point
+            finally:
+                self._writing_thread = None
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """A snapshot to read from. Inside a write of the same thread it is that write's own view."""
+        if self._writing_thread == threading.get_ident():
+            yield self._writer
+            return
+        if self.path == MEMORY:
+            with self._lock, self._translated():
+                self._refuse_if_closed()
+                yield self._writer
+            return
+        with self._translated():
+            connection = self._reader()
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
+
+    def _reader(self) -> apsw.Connection:
+        self._refuse_if_closed()
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._connect()
+            connection.pragma("query_only", 1)
+            self._local.connection = connection
+            self._readers.add(connection)
+        return connection
+
+    def close(self) -> None:
+        """Close every connection. Closing twice is harmless."""
+        with self._lock:
+            self._closed = True
+            for connection in list(self._readers):
+                connection.close()
+            self._writer.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StoreError(f"the memory on {self.path} is closed; open it again with Memory.open({self.path!r})")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise StoreError(self._what_to_do(error)) from error
+
+    def _what_to_do(self, error: apsw.Error) -> str:
+        for kind, cure in _CURES:
+            if isinstance(error, kind):
+                return f"{self.path}: {cure} ({error})"
+        return f"{self.path}: {type(error).__name__}: {error}"
+
+
+_CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
+    (
+        apsw.BusyError,
+        f"another process held the write lock for {_BUSY_MS // 1000} s; nothing was written: try again",
+    ),
+    (apsw.FullError, "the disk is full; nothing was written: free some space and try again"),
+    (apsw.ReadOnlyError, "the file or its folder is read-only; nothing was written: check the permissions"),
+    (apsw.CantOpenError, "cannot open the file; check that its folder exists and can be written"),
+    (apsw.NotADBError, "the file is not a SQLite database; choose another path, or restore a backup"),
+    (apsw.CorruptError, "the database is damaged; restore a backup"),
+    (apsw.IOError, "the disk reported an error; nothing was written: check the disk and try again"),
+)
+
+
+def _patiently(attempt: Callable[[], object]) -> None:
+    """Switching to WAL asks for an exclusive lock without honouring the busy timeout: so wait for it here."""
+    deadline = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            attempt()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return

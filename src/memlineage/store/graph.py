@@ -1,0 +1,171 @@
+"""The lineage graph of a store, as the rules ask for it: batched, cached for the length of one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from memlineage.lineage.graph import Hop, Node
+from memlineage.lineage.integrity import Support, Written, corroborated
+from memlineage.lineage.paths import ancestry
+from memlineage.lineage.standing import contaminates
+from memlineage.model.principal import Integrity, authority
+from memlineage.model.state import CauseKind
+from memlineage.model.unit import CARRYING, TAU_MICRO, Role
+from memlineage.store.database import Connection, ids
+from memlineage.store.names import Names
+from memlineage.store.sql import QUERIES
+
+__all__ = ["StoreGraph"]
+
+
+class StoreGraph:
+    """Reads nodes and hops from one connection; settled values live in the nodes until they are written back.
+
+    `due` are versions whose time has run out without an event: they count as expired here (section 5).
+    """
+
+    def __init__(self, connection: Connection, names: Names, *, due: Collection[int] = (), quorum: int = 0) -> None:
+        self._connection = connection
+        self._names = names
+        self._due = frozenset(due)
+        self._quorum = quorum
+        self._nodes: dict[int, Node] = {}
+        self._written: dict[int, Written] = {}
+
+    def load(self, ids: Iterable[int]) -> Mapping[int, Node]:
+        """Nodes of these versions, of the equivalents they lead to, and of winners."""
+        wanted = set(ids) - self._nodes.keys()
+        while wanted:
+            fresh = self._read(wanted)
+            self._nodes.update(fresh)
+            led_to = {x for node in fresh.values() for x in (node.equivalent, node.winner) if x}
+            wanted = led_to - self._nodes.keys()
+        return self._nodes
+
+    def node(self, n: int) -> Node:
+        """One node."""
+        return self.load([n])[n]
+
+    def _read(self, wanted: set[int]) -> dict[int, Node]:
+        supports = self._supports(wanted)
+        found: dict[int, Node] = {}
+        for row in self._query("nodes", wanted):
+            (
+                n,
+                u,
+                version,
+                g,
+                form,
+                own,
+                quarantined,
+                current,
+                equivalent,
+                winner,
+                standing,
+                level,
+                by,
+                ts,
+                seq,
+            ) = row
+            if n in self._due and (own == 0 or own > CauseKind.EXPIRED):
+                own = int(CauseKind.EXPIRED)
+            found[n] = Node(
+                n=n, unit=u, version=version, group=g, form=form, own=own, quarantined=bool(quarantined),
+                current=bool(current), equivalent=equivalent, winner=winner, standing=standing, integrity=level,
+                authority=authority(self._names.principal(by), Integrity(level)), timestamp=ts, seq=seq,
+                supports=supports[n],
+            )  # fmt: skip
+        return found
+
+    def _supports(self, wanted: set[int]) -> dict[int, tuple[tuple[int, ...], ...]]:
+        grouped: dict[int, dict[int, list[int]]] = {n: {0: []} for n in wanted}
+        for child, justification, parent, weight, role in self._query("supports", wanted):
+            parents = grouped[child].setdefault(justification, [])
+            if weight >= TAU_MICRO and role in CARRYING:
+                parents.append(parent)
+        return {n: tuple(tuple(parents) for parents in by.values()) for n, by in grouped.items()}
+
+    def dependents(self, ids: Collection[int]) -> set[int]:
+        """Versions whose standing looks at one of these, directly or through an equivalence."""
+        looked_at = set(ids)
+        wave = looked_at
+        while wave:
+            wave = {older for (older,) in self._query("said_before", wave)} - looked_at
+            looked_at |= wave
+        return {child for (child,) in self._query("strong_children", looked_at)}
+
+    def members(self, group: int) -> list[int]:
+        """Current versions that compete in a group."""
+        return [n for (n,) in self._connection.execute(QUERIES["members"], (group,))]
+
+    def parents(self, ids: Collection[int]) -> list[Hop]:
+        """All edges up from these versions."""
+        return [Hop(*row) for row in self._query("hops_up", ids)]
+
+    def children(self, ids: Collection[int]) -> list[Hop]:
+        """All edges down from these versions."""
+        return [Hop(*row) for row in self._query("hops_down", ids)]
+
+    def verdicts(self, ids: Collection[int]) -> list[tuple[int, int]]:
+        """Recorded equivalences (older, newer) of these older versions."""
+        return [(older, newer) for older, newer in self._query("verdicts", ids)]
+
+    def written(self, ids: Iterable[int]) -> Mapping[int, Written]:
+        """What these versions were written with."""
+        wanted = set(ids) - self._written.keys()
+        parents: dict[int, list[tuple[int, int]]] = {n: [] for n in wanted}
+        for child, parent, role in self._query("written_edges", wanted):
+            parents[child].append((parent, role))
+        for n, creator, actor, integrity, endorsed in self._query("written", wanted):
+            self._written[n] = Written(
+                creator=self._names.principal(creator),
+                creator_level=self._names.level(creator),
+                actor_level=self._names.level(actor),
+                parents=tuple(parents[n]),
+                endorsed=endorsed,
+                integrity=integrity,
+            )
+        return self._written
+
+    def written_children(self, ids: Iterable[int]) -> Sequence[tuple[int, int]]:
+        """Pairs (parent, child) of edges that children of these were written with; with a quorum, of all edges."""
+        wanted = set(ids)
+        if self._quorum:
+            return [(hop.parent, hop.child) for hop in self.children(wanted)]
+        return [(parent, child) for parent, child in self._query("written_children", wanted)]
+
+    def quorum_level(self, n: int) -> int:
+        """The level that independent corroboration gives a version (section 3); UNTRUSTED without a quorum."""
+        if not self._quorum:
+            return Integrity.UNTRUSTED
+        by_justification: dict[int, list[int]] = {}
+        for hop in self.parents([n]):
+            by_justification.setdefault(hop.justification, []).append(hop.parent)
+        if len(by_justification) < self._quorum:
+            return Integrity.UNTRUSTED
+        strong = self.node(n).supports
+        support = [self._support(parents, strong[j]) for j, parents in sorted(by_justification.items())]
+        return corroborated(support, self._quorum)
+
+    def _support(self, parents: Sequence[int], strong: Sequence[int]) -> Support:
+        nodes = self.load([*parents, *strong])
+        above = ancestry(self, parents)
+        below = {hop.child for hop in self.parents(above) if hop.role != Role.REVISES}
+        origins = {
+            written.creator: written.creator_level
+            for n, written in self.written(above).items()
+            if n in above and n not in below
+        }
+        return Support(
+            integrity=min(self.written(parents)[p].integrity for p in parents),
+            origins=frozenset(origins),
+            trusted=all(level > Integrity.UNTRUSTED for level in origins.values()),
+            contaminated=any(contaminates(nodes[p], nodes) for p in strong),
+        )
+
+    def _query(self, name: str, wanted: Collection[int]) -> Iterable[tuple[Any, ...]]:
+        if not wanted:
+            return ()
+        rows: Iterable[tuple[Any, ...]] = self._connection.execute(QUERIES[name], (ids(wanted),))
+        return rows

@@ -1,0 +1,126 @@
+-- Every read of lineage is batched: ids come in as one carray, answers in one result.
+
+-- name: nodes
+SELECT v.n, v.u, v.version, v.g, v.form, coalesce(s.own, 0), coalesce(s.quarantined, 0), u.current = v.n,
+       coalesce((SELECT max(d.newer) FROM verdict d LEFT JOIN state q ON q.n = d.newer
+                 WHERE d.older = v.n AND coalesce(q.quarantined, 0) = 0), 0),
+       coalesce(s.winner, 0), coalesce(s.standing, 0), v.integrity, v.creator, v.ts_us, v.seq
+FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u LEFT JOIN state s ON s.n = v.n;
+
+-- name: supports
+SELECT e.child, e.justification, e.parent, e.weight, e.role
+FROM carray(?1) c JOIN edge e ON e.child = c.value
+ORDER BY e.child, e.justification, e.parent;
+
+-- name: strong_children
+SELECT DISTINCT e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value
+WHERE e.weight >= 500000 AND e.role IN (0, 2, 3, 4);
+
+-- name: said_before  (older versions whose condition is read off these)
+SELECT d.older FROM carray(?1) c JOIN verdict d ON d.newer = c.value;
+
+-- name: verdicts
+SELECT d.older, d.newer FROM carray(?1) c JOIN verdict d ON d.older = c.value;
+
+-- name: members
+SELECT v.n FROM version v JOIN unit u ON u.u = v.u WHERE v.g = ?1 AND v.g <> 0 AND u.current = v.n ORDER BY v.n;
+
+-- name: hops_up
+SELECT e.child, e.parent, e.justification, e.role, e.weight FROM carray(?1) c JOIN edge e ON e.child = c.value;
+
+-- name: hops_down
+SELECT e.child, e.parent, e.justification, e.role, e.weight FROM carray(?1) c JOIN edge e ON e.parent = c.value;
+
+-- name: written
+SELECT v.n, v.creator, v.actor, v.integrity,
+       coalesce((SELECT max(x.level) FROM endorsement x
+                 WHERE x.n = v.n AND x.action IS NULL AND x.expires_us IS NULL), 0)
+FROM carray(?1) c JOIN version v ON v.n = c.value;
+
+-- name: written_edges
+SELECT e.child, e.parent, e.role FROM carray(?1) c JOIN edge e ON e.child = c.value WHERE e.justification = 0;
+
+-- name: written_children
+SELECT e.parent, e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value WHERE e.justification = 0;
+
+-- name: by_principal
+SELECT n FROM version WHERE creator = ?1 UNION SELECT n FROM version WHERE actor = ?1;
+
+-- name: due  (versions whose time has run out and of which no event says so yet)
+SELECT v.n FROM version v LEFT JOIN state s ON s.n = v.n
+WHERE v.valid_until <= ?1 AND v.valid_until IS NOT NULL AND v.waived = 0
+  AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind = 5 AND c.lifted IS NULL);
+
+-- name: units
+SELECT v.n, u.id, v.version, v.content, v.kind, v.tags, v.subject, v.key, v.w, v.creator, v.actor, v.owner,
+       v.creator_id, v.ts_us, v.ts_offset, v.recorded_us, v.seq, v.confidence, v.pinned, v.metadata,
+       v.expires_us, v.valid_to_us, v.valid_until, v.context, v.recipe, v.reasserts, v.integrity,
+       coalesce(s.own, 0), coalesce(s.winner, 0), coalesce(s.standing, 0),
+       (SELECT min(later.ts_us) FROM version later WHERE later.u = v.u AND later.version > v.version
+          AND NOT EXISTS (SELECT 1 FROM state q WHERE q.n = later.n AND q.quarantined = 1))
+FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u LEFT JOIN state s ON s.n = v.n;
+
+-- name: unit_edges
+SELECT e.child, e.justification, e.parent, e.role, e.weight, u.id, v.version
+FROM carray(?1) c JOIN edge e ON e.child = c.value JOIN version v ON v.n = e.parent JOIN unit u ON u.u = v.u
+ORDER BY e.child, e.justification, e.parent, e.role;
+
+-- name: unit_causes
+SELECT x.n, x.seq, x.kind, x.by, x.reason, x.at_us
+FROM carray(?1) c JOIN cause x ON x.n = c.value WHERE x.lifted IS NULL ORDER BY x.n, x.seq;
+
+-- name: refs
+SELECT v.n, u.id, v.version FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u;
+
+-- name: find_current
+SELECT u.current, u.u, u.w, u.latest FROM unit u WHERE u.id = ?1;
+
+-- name: find_version
+SELECT v.n, u.u, u.w, u.latest FROM unit u JOIN version v ON v.u = u.u WHERE u.id = ?1 AND v.version = ?2;
+
+-- name: unit_versions
+SELECT v.n, v.version, coalesce(s.quarantined, 0), coalesce(s.own, 0)
+FROM version v LEFT JOIN state s ON s.n = v.n WHERE v.u = ?1 ORDER BY v.version;
+
+-- name: active_causes
+SELECT kind, seq, by, at_us FROM cause WHERE n = ?1 AND lifted IS NULL ORDER BY seq;
+
+-- name: said_and_dead  (same normal form, in the same walls, out of use: section 10)
+SELECT v.n, v.u, v.subject, v.key, v.w FROM version v JOIN state s ON s.n = v.n
+WHERE v.form = ?1 AND v.ns = ?2 AND v.content IS NOT NULL
+  AND (s.own IN (2, 3, 4) OR s.quarantined = 1 OR s.standing = 2)
+ORDER BY v.n DESC;
+
+-- name: put_standings  (?1 ids of one standing ?2)
+INSERT INTO state (n, ns, own, quarantined, winner, standing)
+SELECT v.n, v.ns, 0, 0, 0, ?2 FROM carray(?1) c JOIN version v ON v.n = c.value WHERE true
+ON CONFLICT (n) DO UPDATE SET standing = ?2;
+
+-- name: tidy_states  (?1: ids that may have become plainly active)
+DELETE FROM state WHERE n IN (SELECT value FROM carray(?1))
+  AND own = 0 AND quarantined = 0 AND winner = 0 AND standing = 0;
+
+-- name: put_winner
+INSERT INTO state (n, ns, own, quarantined, winner, standing)
+VALUES (?1, (SELECT ns FROM version WHERE n = ?1), 0, 0, ?2, 0)
+ON CONFLICT (n) DO UPDATE SET winner = ?2;
+
+-- name: put_own
+INSERT INTO state (n, ns, own, quarantined, winner, standing)
+VALUES (?1, (SELECT ns FROM version WHERE n = ?1), ?2, ?3, 0, 0)
+ON CONFLICT (n) DO UPDATE SET own = ?2, quarantined = ?3;
+
+-- name: put_event
+INSERT INTO event (seq, ts_us, kind, data, leaf) VALUES (?, ?, ?, ?, ?);
+
+-- name: put_version
+INSERT INTO version (n, u, version, w, ns, seq, content, form, kind, tags, subject, key, g, creator, actor, owner,
+    creator_id, ts_us, ts_offset, recorded_us, confidence, pinned, metadata, expires_us, valid_to_us, valid_until,
+    context, recipe, reasserts, salt, integrity, vector)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put_edge
+INSERT INTO edge (child, justification, parent, role, weight) VALUES (?, ?, ?, ?, ?);
+
+-- name: put_cause
+INSERT INTO cause (seq, n, kind, by, reason, salt, at_us) VALUES (?, ?, ?, ?, ?, ?, ?);

@@ -1,0 +1,103 @@
+"""What a write puts into the tables, and the canonical bytes its commitments are made over."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+import orjson
+
+from memlineage.model.scope import Wall
+
+__all__ = ["EventKind", "NewEdge", "NewVersion", "record_bytes"]
+
+
+class EventKind(enum.IntEnum):
+    """Kinds of ledger event. The numbers are in the ledger: never renumber."""
+
+    WRITE = 1
+    CAUSE = 2
+    LIFT = 3
+    JUSTIFY = 4
+    ENDORSE = 5
+    PRINCIPAL = 6
+    POLICY = 7
+    SETTING = 8
+
+
+class NewEdge(msgspec.Struct, frozen=True):
+    """An edge about to be written: parent by integer id, role and weight (millionths) as numbers."""
+
+    parent: int
+    role: int
+    weight: int
+
+
+class NewVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version about to be written: every authoritative value, none derived.
+
+    Attributes are those of `Unit` and `Lineage`, times in microseconds, confidence in millionths,
+    principals by name; `unit` is the integer of an existing unit when it revises one, else None.
+    """
+
+    unit: int | None = None
+    id: str
+    version: int
+    wall: Wall
+    content: str
+    kind: str
+    tags: tuple[str, ...]
+    subject: str | None
+    key: str | None
+    competes: bool = True
+    creator: str
+    actor: str
+    owner: str
+    creator_id: str | None
+    ts_us: int
+    ts_offset: int
+    confidence: int | None
+    pinned: bool
+    metadata: dict[str, Any]
+    expires_us: int | None
+    valid_to_us: int | None
+    valid_until: int | None
+    context: bytes | None
+    context_body: bytes | None
+    recipe: str | None
+    reasserts: int | None
+    edges: tuple[NewEdge, ...]
+    same_as: tuple[int, ...] = ()
+    integrity: int
+    quarantine: str | None = None
+
+
+def record_bytes(version: NewVersion) -> bytes:
+    """The bytes that the record commitment of a version is made over: all that is authoritative but its content."""
+    wall = version.wall
+    return orjson.dumps(
+        {
+            "actor": version.actor,
+            "competes": version.competes,
+            "confidence": version.confidence,
+            "context": None if version.context is None else version.context.hex(),
+            "creator": version.creator,
+            "creator_id": version.creator_id,
+            "expires_us": version.expires_us,
+            "key": version.key,
+            "kind": version.kind,
+            "metadata": version.metadata,
+            "owner": version.owner,
+            "pinned": version.pinned,
+            "reasserts": version.reasserts,
+            "recipe": version.recipe,
+            "subject": version.subject,
+            "tags": version.tags,
+            "ts_offset": version.ts_offset,
+            "ts_us": version.ts_us,
+            "valid_to_us": version.valid_to_us,
+            "wall": [wall.tenant, wall.user, wall.agent, wall.session, wall.visibility.value],
+        },
+        option=orjson.OPT_SORT_KEYS,
+    )

@@ -1,0 +1,193 @@
+-- One file, one transaction per operation. What is marked DERIVED can be recomputed from the rest and is
+-- checked that way; everything else is committed to by the event that wrote it (semantics.md, section 7).
+
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The ledger. `data` is the canonical bytes, `leaf` their RFC 6962 leaf hash.
+CREATE TABLE event (
+    seq   INTEGER PRIMARY KEY,
+    ts_us INTEGER NOT NULL,
+    kind  INTEGER NOT NULL,
+    data  BLOB NOT NULL,
+    leaf  BLOB NOT NULL
+) STRICT;
+
+-- Names of principals, once each. `level` is what was registered, NULL where nothing was.
+CREATE TABLE principal (
+    p     INTEGER PRIMARY KEY,
+    name  TEXT NOT NULL UNIQUE,
+    level INTEGER,
+    verifier INTEGER NOT NULL DEFAULT 0,
+    salt  BLOB NOT NULL
+) STRICT;
+
+-- Whose memory: one row per tenant and user, or per tenant and agent for an agent's own.
+CREATE TABLE namespace (
+    ns     INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    user   TEXT,
+    agent  TEXT
+) STRICT;
+CREATE UNIQUE INDEX namespace_user ON namespace (tenant, user) WHERE user IS NOT NULL;
+CREATE UNIQUE INDEX namespace_agent ON namespace (tenant, agent) WHERE user IS NULL;
+
+CREATE TABLE wall (
+    w          INTEGER PRIMARY KEY,
+    ns         INTEGER NOT NULL REFERENCES namespace,
+    tenant     TEXT NOT NULL,
+    user       TEXT,
+    agent      TEXT,
+    session    TEXT,
+    visibility TEXT NOT NULL,
+    identity   TEXT NOT NULL UNIQUE   -- the five fields above as JSON: NULL and '' stay apart
+) STRICT;
+
+-- What units compete in: wall group, subject and key, as JSON.
+CREATE TABLE contest (
+    g        INTEGER PRIMARY KEY,
+    identity TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE unit (
+    u       INTEGER PRIMARY KEY,
+    id      TEXT NOT NULL UNIQUE,
+    w       INTEGER NOT NULL REFERENCES wall,
+    latest  INTEGER NOT NULL,          -- highest version number
+    current INTEGER NOT NULL           -- DERIVED: n of the version that a bare id means
+) STRICT;
+
+CREATE TABLE version (
+    n             INTEGER PRIMARY KEY,  -- in the order of writing
+    u             INTEGER NOT NULL REFERENCES unit,
+    version       INTEGER NOT NULL,
+    w             INTEGER NOT NULL REFERENCES wall,
+    ns            INTEGER NOT NULL REFERENCES namespace,
+    seq           INTEGER NOT NULL REFERENCES event,
+    content       TEXT,                 -- NULL once erased
+    form          BLOB NOT NULL,        -- DERIVED from content
+    kind          TEXT NOT NULL,
+    tags          TEXT NOT NULL,        -- sorted JSON array
+    subject       TEXT,
+    key           TEXT,
+    g             INTEGER NOT NULL DEFAULT 0,
+    creator       INTEGER NOT NULL REFERENCES principal,
+    actor         INTEGER NOT NULL REFERENCES principal,
+    owner         INTEGER NOT NULL REFERENCES principal,
+    creator_id    TEXT,
+    ts_us         INTEGER NOT NULL,
+    ts_offset     INTEGER NOT NULL,
+    recorded_us   INTEGER NOT NULL,
+    confidence    INTEGER,              -- millionths
+    pinned        INTEGER NOT NULL,
+    metadata      TEXT NOT NULL,
+    expires_us    INTEGER,
+    valid_to_us   INTEGER,
+    valid_until   INTEGER,              -- DERIVED: first instant at which it counts as expired, by policy too
+    waived        INTEGER NOT NULL DEFAULT 0,
+    context       BLOB,
+    recipe        TEXT,
+    reasserts     INTEGER,
+    salt          BLOB,                 -- of the content commitment, then of the record's; NULL once erased
+    integrity     INTEGER NOT NULL,     -- DERIVED
+    vector        BLOB,                 -- DERIVED from content by the store's embedder
+    UNIQUE (u, version)
+) STRICT;
+CREATE INDEX version_ns ON version (ns, n);
+CREATE INDEX version_form ON version (form, ns);
+CREATE INDEX version_contest ON version (g, n) WHERE g <> 0;
+CREATE INDEX version_until ON version (valid_until) WHERE valid_until IS NOT NULL AND waived = 0;
+CREATE INDEX version_creator ON version (creator);
+CREATE INDEX version_actor ON version (actor);
+
+CREATE TABLE edge (
+    child         INTEGER NOT NULL,
+    justification INTEGER NOT NULL,
+    parent        INTEGER NOT NULL,
+    role          INTEGER NOT NULL,
+    weight        INTEGER NOT NULL,     -- millionths
+    PRIMARY KEY (child, justification, parent, role)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX edge_down ON edge (parent, child, justification, role, weight);
+
+-- Equivalences recorded when the newer version was written.
+CREATE TABLE verdict (
+    older INTEGER NOT NULL,
+    newer INTEGER NOT NULL,
+    PRIMARY KEY (older, newer)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX verdict_newer ON verdict (newer, older);
+
+CREATE TABLE cause (
+    seq    INTEGER NOT NULL,            -- the event that added it, which names it
+    n      INTEGER NOT NULL,
+    kind   INTEGER NOT NULL,
+    by     INTEGER NOT NULL REFERENCES principal,
+    reason TEXT,
+    salt   BLOB,
+    at_us  INTEGER NOT NULL,
+    lifted INTEGER,                     -- the event that removed it
+    PRIMARY KEY (n, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE endorsement (
+    seq        INTEGER PRIMARY KEY,
+    n          INTEGER NOT NULL,
+    level      INTEGER NOT NULL,
+    by         INTEGER NOT NULL REFERENCES principal,
+    reason     TEXT,
+    salt       BLOB,
+    expires_us INTEGER,
+    action     TEXT,                    -- hash of the one action it is bound to
+    used       INTEGER                  -- the event of that action
+) STRICT;
+CREATE INDEX endorsement_n ON endorsement (n);
+
+-- DERIVED: a row only for versions that are not plainly active. `own` as in lineage/graph.py.
+CREATE TABLE state (
+    n           INTEGER PRIMARY KEY,
+    ns          INTEGER NOT NULL,
+    own         INTEGER NOT NULL,
+    quarantined INTEGER NOT NULL,
+    winner      INTEGER NOT NULL,
+    standing    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX state_ns ON state (ns, n);
+
+CREATE TABLE context (
+    hash BLOB PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+    ns     INTEGER NOT NULL,
+    name   TEXT NOT NULL,
+    n      INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    PRIMARY KEY (ns, name)
+) STRICT, WITHOUT ROWID;
+
+-- Who is refreshing what, so that one process in all calls the tool (single flight), and how it ended.
+CREATE TABLE refresh (
+    u        INTEGER PRIMARY KEY,
+    holder   TEXT,
+    until_us INTEGER NOT NULL,
+    failed   INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE decision (
+    id     TEXT PRIMARY KEY,
+    at_us  INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    effect TEXT NOT NULL,
+    ref    TEXT,
+    body   BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX decision_at ON decision (at_us);
+
+-- DERIVED: pre-tokenised text; `ns` holds one token that names the namespace.
+CREATE VIRTUAL TABLE text USING fts5 (
+    ns, terms, content='', contentless_delete=1, tokenize='porter unicode61'
+);

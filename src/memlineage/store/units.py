@@ -1,0 +1,132 @@
+"""Rows into `Unit` values, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+import orjson
+
+from memlineage.lineage.graph import shown
+from memlineage.model.ids import Ref
+from memlineage.model.principal import Integrity
+from memlineage.model.state import CauseKind, Standing
+from memlineage.model.time import from_us
+from memlineage.model.unit import MICRO, Cause, Edge, Lineage, Role, Unit
+from memlineage.store.database import Connection, ids
+from memlineage.store.names import Names
+from memlineage.store.sql import QUERIES
+
+__all__ = ["Shift", "read_refs", "read_units"]
+
+
+class Shift(msgspec.Struct, frozen=True):
+    """Derived state that differs from the tables because time has passed without an event (section 5).
+
+    Attributes:
+        own: own-state codes of versions that have expired.
+        standing: standings of versions below them.
+        winner: winners where a key changed hands.
+    """
+
+    own: dict[int, int]
+    standing: dict[int, int]
+    winner: dict[int, int]
+
+
+NO_SHIFT = Shift({}, {}, {})
+
+
+def read_refs(connection: Connection, wanted: Collection[int]) -> dict[int, Ref]:
+    """The refs of integer ids."""
+    if not wanted:
+        return {}
+    rows = connection.execute(QUERIES["refs"], (ids(wanted),))
+    return {n: Ref(unit, version) for n, unit, version in rows}
+
+
+def read_units(
+    connection: Connection, names: Names, wanted: Collection[int], shift: Shift = NO_SHIFT
+) -> dict[int, Unit]:
+    """The units of integer ids, by id, in the order asked."""
+    if not wanted:
+        return {}
+    edges = _edges(connection, wanted)
+    causes = _causes(connection, names, wanted)
+    rows = list(connection.execute(QUERIES["units"], (ids(wanted),)))
+    reasserted = read_refs(connection, {row[25] for row in rows if row[25] is not None})
+    found = {row[0]: _unit(row, names, edges, causes, reasserted, shift) for row in rows}
+    return {n: found[n] for n in wanted if n in found}
+
+
+def _edges(connection: Connection, wanted: Iterable[int]) -> dict[int, list[Edge]]:
+    found: dict[int, list[Edge]] = {}
+    for child, justification, _, role, weight, unit, version in connection.execute(
+        QUERIES["unit_edges"], (ids(wanted),)
+    ):
+        edge = Edge(
+            parent=Ref(unit, version), weight=weight / MICRO, role=Role(role), justification=justification
+        )  # fmt: skip
+        found.setdefault(child, []).append(edge)
+    return found
+
+
+def _causes(connection: Connection, names: Names, wanted: Iterable[int]) -> dict[int, list[Cause]]:
+    found: dict[int, list[Cause]] = {}
+    for n, seq, kind, by, reason, at in connection.execute(QUERIES["unit_causes"], (ids(wanted),)):
+        cause = Cause(kind=CauseKind(kind), by=names.principal(by), reason=reason, at=from_us(at), seq=seq)
+        found.setdefault(n, []).append(cause)
+    return found
+
+
+def _unit(
+    row: tuple[Any, ...],
+    names: Names,
+    edges: Mapping[int, list[Edge]],
+    causes: Mapping[int, list[Cause]],
+    reasserted: Mapping[int, Ref],
+    shift: Shift,
+) -> Unit:
+    (
+        n, unit, version, content, kind, tags, subject, key, w, creator, actor, owner, creator_id, ts, offset,
+        recorded, seq, confidence, pinned, metadata, expires, valid_to, until, context, recipe, reasserts,
+        integrity, own, winner, standing, replaced_at,
+    ) = row  # fmt: skip
+    standing = shift.standing.get(n, standing)
+    lineage = Lineage(
+        creator=names.principal(creator),
+        creator_id=creator_id,
+        actor=names.principal(actor),
+        timestamp=from_us(ts, offset),
+        recorded_at=from_us(recorded),
+        seq=seq,
+        confidence=None if confidence is None else confidence / MICRO,
+        context=None if context is None else context.hex(),
+        dependencies=tuple(edges.get(n, ())),
+        recipe=recipe,
+        reasserts=None if reasserts is None else reasserted[reasserts],
+    )
+    ends = min((t for t in (valid_to, replaced_at) if t is not None), default=None)
+    lapses = min((t for t in (expires, until) if t is not None), default=None)
+    return Unit(
+        id=unit,
+        version=version,
+        content=content or "",
+        kind=kind,
+        tags=tuple(orjson.loads(tags)),
+        subject=subject,
+        key=key,
+        wall=names.wall(w),
+        owner=names.principal(owner),
+        pinned=bool(pinned),
+        metadata=orjson.loads(metadata),
+        integrity=Integrity(integrity),
+        standing=Standing(standing),
+        status=shown(shift.own.get(n, own), shift.winner.get(n, winner), standing),
+        causes=tuple(causes.get(n, ())),
+        valid_from=from_us(ts, offset),
+        valid_to=None if ends is None else from_us(max(ends, ts)),
+        expires_at=None if lapses is None else from_us(lapses),
+        lineage=lineage,
+    )

@@ -1,0 +1,304 @@
+"""One write transaction: rows, ledger event and derived state, together.
+
+Each method writes the authoritative rows of one act and appends the event that commits to them; `settle` then
+brings every derived value up to date, still inside the transaction. The engine decides *whether*; nothing here
+asks for permission.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+import orjson
+
+from memlineage.ledger.hashing import SALT_BYTES, canonical, commitment, leaf_hash
+from memlineage.lineage.graph import own_code
+from memlineage.lineage.integrity import settle_integrity
+from memlineage.lineage.standing import Settlement, resettle, standing_of
+from memlineage.model.content import form_key
+from memlineage.model.principal import HOST
+from memlineage.model.state import CauseKind
+from memlineage.store.database import Connection, ids
+from memlineage.store.graph import StoreGraph
+from memlineage.store.names import Names
+from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes
+from memlineage.store.sql import QUERIES
+
+__all__ = ["Writer"]
+
+_EXPIRED: Final = int(CauseKind.EXPIRED)
+
+
+class Writer:
+    """Writes to one connection inside one transaction. `now_us` never goes back behind the last event."""
+
+    def __init__(self, connection: Connection, names: Names, now_us: int, quorum: int = 0) -> None:
+        self.connection = connection
+        self.names = names
+        self._quorum = quorum
+        seq, last = connection.execute("SELECT seq, ts_us FROM event ORDER BY seq DESC LIMIT 1").get or (0, 0)
+        self.now_us = max(now_us, last)
+        self._seq: int = seq
+        self._next_n: int | None = None
+        self._touched_units: set[int] = set()
+        self._seeds: set[int] = set()
+        self._releveled: set[int] = set()
+
+    def graph(self) -> StoreGraph:
+        """The lineage as this transaction sees it now."""
+        return StoreGraph(self.connection, self.names, quorum=self._quorum)
+
+    def event(self, kind: EventKind, body: dict[str, Any]) -> int:
+        """Append one event to the ledger; returns its `seq`."""
+        self._seq += 1
+        data = canonical({"kind": int(kind), "seq": self._seq, "ts_us": self.now_us, **body})
+        self.connection.execute(QUERIES["put_event"], (self._seq, self.now_us, int(kind), data, leaf_hash(data)))
+        return self._seq
+
+    def principal(self, name: str) -> int:
+        """The integer of a principal, made (with its event) on first use."""
+        known = self.names.find_principal(name)
+        return self.register_principal(name) if known is None else known
+
+    def register_principal(self, name: str, level: int | None = None, verifier: bool | None = None) -> int:
+        """Register a principal's level, or whether it may verify; None leaves what was. Writes an event."""
+        p = self.names.find_principal(name)
+        salt = os.urandom(SALT_BYTES)
+        if p is None:
+            p = int(self.connection.execute("SELECT coalesce(max(p), 0) + 1 FROM principal").get)
+            self.connection.execute("INSERT INTO principal (p, name, salt) VALUES (?, ?, ?)", (p, name, salt))
+        self.connection.execute(
+            "UPDATE principal SET level = coalesce(?2, level), verifier = coalesce(?3, verifier), salt = ?4 WHERE p = ?1",
+            (p, level, verifier, salt),
+        )
+        body = {"level": level, "name": commitment(salt, name.encode()), "p": p, "verifier": verifier}
+        self.event(EventKind.PRINCIPAL, body)
+        self.names.forget_level(p)
+        if level is not None:
+            self._releveled |= {n for (n,) in self.connection.execute(QUERIES["by_principal"], (p,))}
+        return p
+
+    def write_version(self, new: NewVersion, vector: bytes | None, terms: str) -> int:
+        """Write one version with its edges, verdicts, first causes, text and vector; returns its integer id."""
+        n = self._take_n()
+        w, ns = self.names.intern_wall(new.wall)
+        creator, actor, owner = (self.principal(name) for name in (new.creator, new.actor, new.owner))
+        salt = os.urandom(2 * SALT_BYTES)
+        seq = self.event(EventKind.WRITE, self._write_body(n, new, salt))
+        u = self._write_unit(n, w, new)
+        g = self.names.intern_contest(new.wall, new.subject, new.key) if new.competes else 0
+        self.connection.execute(
+            QUERIES["put_version"],
+            (
+                n, u, new.version, w, ns, seq, new.content, form_key(new.content), new.kind,
+                orjson.dumps(new.tags).decode(), new.subject, new.key, g, creator, actor, owner, new.creator_id,
+                new.ts_us, new.ts_offset, self.now_us, new.confidence, int(new.pinned),
+                orjson.dumps(new.metadata).decode(), new.expires_us, new.valid_to_us, new.valid_until,
+                self._keep_context(new), new.recipe, new.reasserts, salt, new.integrity, vector,
+            ),
+        )  # fmt: skip
+        self._write_edges(n, 0, new.edges)
+        self.connection.executemany("INSERT INTO verdict (older, newer) VALUES (?, ?)", [(o, n) for o in new.same_as])
+        self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
+        if new.quarantine is not None:
+            self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
+        self._mark_written(n, u, new, plain=g == 0)
+        return n
+
+    def _write_body(self, n: int, new: NewVersion, salt: bytes) -> dict[str, Any]:
+        return {
+            "content": commitment(salt[:SALT_BYTES], new.content.encode()),
+            "edges": [[edge.parent, edge.role, edge.weight] for edge in new.edges],
+            "n": n,
+            "record": commitment(salt[SALT_BYTES:], record_bytes(new)),
+            "same": list(new.same_as),
+            "unit": new.id,
+            "version": new.version,
+        }
+
+    def _take_n(self) -> int:
+        if self._next_n is None:
+            self._next_n = int(self.connection.execute("SELECT coalesce(max(n), 0) + 1 FROM version").get)
+        n = self._next_n
+        self._next_n += 1
+        return n
+
+    def _write_unit(self, n: int, w: int, new: NewVersion) -> int:
+        if new.unit is None:
+            self.connection.execute("INSERT INTO unit (id, w, latest, current) VALUES (?, ?, 1, ?)", (new.id, w, n))
+            return self.connection.last_insert_rowid()
+        self.connection.execute("UPDATE unit SET latest = ? WHERE u = ?", (new.version, new.unit))
+        return new.unit
+
+    def _keep_context(self, new: NewVersion) -> bytes | None:
+        if new.context is not None:
+            self.connection.execute(
+                "INSERT OR IGNORE INTO context (hash, body) VALUES (?, ?)", (new.context, new.context_body)
+            )
+        return new.context
+
+    def _write_edges(self, n: int, justification: int, edges: Iterable[NewEdge]) -> None:
+        rows = [(n, justification, edge.parent, edge.role, edge.weight) for edge in edges]
+        self.connection.executemany(QUERIES["put_edge"], rows)
+
+    def _mark_written(self, n: int, u: int, new: NewVersion, *, plain: bool) -> None:
+        """Nothing hangs on a new unit yet: outside a contest its own standing is all there is to settle."""
+        if new.unit is None and plain and new.quarantine is None:
+            if new.edges:
+                self._settle_alone(n)
+            return
+        self._touched_units.add(u)
+        self._seeds.add(n)
+
+    def _settle_alone(self, n: int) -> None:
+        graph = self.graph()
+        node = graph.node(n)
+        nodes = graph.load({p for parents in node.supports for p in parents})
+        standing = standing_of(node, nodes)
+        if standing:
+            self.connection.execute(QUERIES["put_standings"], (ids([n]), standing))
+
+    def add_cause(self, n: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
+        """Hold something against a version; returns the `seq` that names the cause."""
+        salt = os.urandom(SALT_BYTES)
+        p = self.principal(by)
+        said = None if reason is None else commitment(salt, reason.encode())
+        seq = self.event(EventKind.CAUSE, {"by": p, "cause": int(kind), "n": n, "reason": said})
+        self.connection.execute(QUERIES["put_cause"], (seq, n, int(kind), p, reason, salt, self.now_us))
+        self._touch(n)
+        return seq
+
+    def lift_cause(self, n: int, cause: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
+        """Remove one cause. Lifting `expired` waives the version's time limit for good."""
+        salt = os.urandom(SALT_BYTES)
+        said = None if reason is None else commitment(salt, reason.encode())
+        body = {"by": self.principal(by), "cause": cause, "n": n, "reason": said, "waived": kind == _EXPIRED}
+        seq = self.event(EventKind.LIFT, body)
+        self.connection.execute("UPDATE cause SET lifted = ? WHERE n = ? AND seq = ?", (seq, n, cause))
+        if kind == _EXPIRED:
+            self.connection.execute("UPDATE version SET waived = 1 WHERE n = ?", (n,))
+        self._touch(n)
+        return seq
+
+    def add_justification(self, n: int, edges: Collection[NewEdge]) -> int:
+        """Add an alternative justification; returns its number. The caller has checked for cycles."""
+        number = 1 + int(
+            self.connection.execute("SELECT coalesce(max(justification), 0) FROM edge WHERE child = ?", (n,)).get
+        )
+        body = {"edges": [[e.parent, e.role, e.weight] for e in edges], "justification": number, "n": n}
+        self.event(EventKind.JUSTIFY, body)
+        self._write_edges(n, number, edges)
+        self._seeds.add(n)
+        if self._quorum:
+            self._releveled.add(n)
+        return number
+
+    def endorse(
+        self, n: int, level: int, *, by: str, reason: str, expires_us: int | None, action: str | None
+    ) -> int:  # fmt: skip
+        """Record an endorsement; unbound and without an end it raises the version's integrity."""
+        salt = os.urandom(SALT_BYTES)
+        p = self.principal(by)
+        body = {
+            "action": action, "by": p, "expires_us": expires_us, "level": level, "n": n,
+            "reason": commitment(salt, reason.encode()),
+        }  # fmt: skip
+        seq = self.event(EventKind.ENDORSE, body)
+        self.connection.execute(
+            "INSERT INTO endorsement (seq, n, level, by, reason, salt, expires_us, action)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (seq, n, level, p, reason, salt, expires_us, action),
+        )
+        self._releveled.add(n)
+        return seq
+
+    def expire_due(self) -> list[int]:
+        """Record what time alone has already done, so that settled standings are true before this act."""
+        due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
+        for n in due:
+            self.add_cause(n, CauseKind.EXPIRED, by=HOST, reason=None)
+        if due:
+            self.settle()
+        return due
+
+    def _touch(self, n: int) -> None:
+        self._touched_units.add(int(self.connection.execute("SELECT u FROM version WHERE n = ?", (n,)).get))
+
+    def settle(self) -> Settlement:
+        """Bring own states, integrity, standings and lost keys up to date."""
+        for u in self._touched_units:
+            self._seeds |= self._settle_own(u)
+        graph = self.graph()
+        reranked = self._relevel(graph, self._releveled)
+        seeds = self._seeds | reranked
+        settlement = Settlement({}, {})
+        if seeds:
+            graph = self.graph()
+            settlement = resettle(graph, seeds, self._recheck(graph, seeds) if self._quorum else None)
+            self._put(settlement)
+        self._touched_units, self._seeds, self._releveled = set(), set(), set()
+        return settlement
+
+    def _recheck(self, graph: StoreGraph, seeds: Collection[int]) -> Callable[[set[int]], set[int]]:
+        """With a quorum, integrity follows contamination: settle it before anyone competes."""
+
+        def recheck(changed: set[int]) -> set[int]:
+            affected = set(seeds) | changed
+            moved = self._relevel(graph, affected | graph.dependents(affected))
+            for n in moved:
+                graph.node(n).integrity = graph.written([n])[n].integrity
+            return moved
+
+        return recheck
+
+    def _relevel(self, graph: StoreGraph, seeds: Collection[int]) -> set[int]:
+        if not seeds:
+            return set()
+        moved = settle_integrity(graph, seeds)
+        self.connection.executemany(
+            "UPDATE version SET integrity = ?2 WHERE n = ?1", [(n, int(level)) for n, level in moved.items()]
+        )
+        return set(moved)
+
+    def _settle_own(self, u: int) -> set[int]:
+        """Own states and the current version of one unit; returns every version of it if anything moved."""
+        rows = list(self.connection.execute(QUERIES["unit_versions"], (u,)))
+        held: dict[int, set[int]] = {n: set() for n, *_ in rows}
+        for n, kind in self.connection.execute(
+            "SELECT c.n, c.kind FROM cause c JOIN version v ON v.n = c.n WHERE v.u = ? AND c.lifted IS NULL",
+            (u,),
+        ):
+            held[n].add(kind)
+        moved = False
+        replaced, current = False, None
+        for n, _, was_quarantined, was_own in reversed(rows):
+            quarantined = int(CauseKind.QUARANTINED in held[n])
+            own = own_code(held[n], replaced=replaced)
+            if current is None and not quarantined:
+                current = n
+            replaced = replaced or not quarantined
+            if own != was_own or quarantined != was_quarantined:
+                self.connection.execute(QUERIES["put_own"], (n, own, quarantined))
+                moved = True
+        current = current or rows[-1][0]
+        self.connection.execute("UPDATE unit SET current = ?2 WHERE u = ?1 AND current <> ?2", (u, current))
+        moved = moved or self.connection.changes() > 0
+        if moved:
+            self.connection.execute(QUERIES["tidy_states"], (ids(held),))
+            return set(held)
+        return set()
+
+    def _put(self, settlement: Settlement) -> None:
+        by_value: dict[int, list[int]] = {}
+        for n, standing in settlement.standing.items():
+            by_value.setdefault(standing, []).append(n)
+        for standing, versions in by_value.items():
+            self.connection.execute(QUERIES["put_standings"], (ids(versions), standing))
+        for n, winner in settlement.winner.items():
+            self.connection.execute(QUERIES["put_winner"], (n, winner))
+        moved = [n for n, standing in settlement.standing.items() if not standing]
+        moved += [n for n, winner in settlement.winner.items() if not winner]
+        if moved:
+            self.connection.execute(QUERIES["tidy_states"], (ids(moved),))
