@@ -1,1 +1,1 @@
-"""Finding memories by meaning and by wording: text, embedders, ranking and vector indexes."""
+"""Recall decides about tokens, vectors, scores and ranking. It reads no database: the store above asks it."""
