@@ -1,1 +1,50 @@
-"""The policy language: its documents, its specification, its fast form and the analysis of rule sets."""
+"""Policies: a small language, read strictly, judged three-valued, combined by one rule. Pure but for `files`.
+
+Read `interpreter` for what a rule means, `combining` for how rules make a decision, `default.yaml` for what ships.
+"""
+
+from memlineage.policy.combining import Request, Verdict, decide, fall_back, judge, obligation_failed
+from memlineage.policy.decision import Budget, Decision, Effect, Obligation, ObligationKind, Trial, action_hash
+from memlineage.policy.document import Case, Document, rule
+from memlineage.policy.facts import Facts
+from memlineage.policy.faults import Fault
+from memlineage.policy.files import defaults, load
+from memlineage.policy.freshness import refresh_rules, valid_until
+from memlineage.policy.policyset import PolicySet
+from memlineage.policy.reader import read
+from memlineage.policy.rule import Consequence, Layer, Mode, Rule, SensitiveAction, Severity, Target, Verb
+
+__all__ = [
+    "Budget",
+    "Case",
+    "Consequence",
+    "Decision",
+    "Document",
+    "Effect",
+    "Facts",
+    "Fault",
+    "Layer",
+    "Mode",
+    "Obligation",
+    "ObligationKind",
+    "PolicySet",
+    "Request",
+    "Rule",
+    "SensitiveAction",
+    "Severity",
+    "Target",
+    "Trial",
+    "Verb",
+    "Verdict",
+    "action_hash",
+    "decide",
+    "defaults",
+    "fall_back",
+    "judge",
+    "load",
+    "obligation_failed",
+    "read",
+    "refresh_rules",
+    "rule",
+    "valid_until",
+]

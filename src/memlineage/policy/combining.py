@@ -1,0 +1,318 @@
+"""From the rules that fire to one decision (policy.md, "Deciding").
+
+1. A rule is asked when it names the request, its layer applies and its exception has not run out. It fires as the
+   interpreter says. Rules in shadow and async mode are recorded and change nothing; a rule in warn mode only flags.
+2. A rule that restricts is overruled when it is overridable and an enforced `allow` that certainly holds has a higher
+   priority and stands in the same or a broader layer. Everything else stands, whatever its layer or priority.
+3. The effect is the most severe of those that stand; with none, the request is allowed. The rules that ask for that
+   effect are determining, in the order priority, layer, name. With no rules at all everything is denied.
+4. A refresh that the budget does not afford falls back: the unit is used, flagged, when nothing but known staleness
+   under soft rules stands in the way and the score suffices; else it is withheld.
+
+Which rules fire can only grow when a fact is taken away, and so can the effect (`exists` apart).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import msgspec
+
+from memlineage.errors import InvalidInputError
+from memlineage.policy.decision import Budget, Decision, Effect, Obligation, ObligationKind, Trial, action_hash
+from memlineage.policy.facts import Facts, Notes, look_up
+from memlineage.policy.interpreter import Truth, conjunction, holds, matches_target
+from memlineage.policy.kinds import Kind, conform
+from memlineage.policy.policyset import PolicySet
+from memlineage.policy.rule import Consequence, Layer, Mode, Rule, Severity, Verb
+from memlineage.policy.wording import reason_for
+
+__all__ = ["Request", "Verdict", "decide", "fall_back", "judge", "obligation_failed"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wants to do; everything else about it is in `Facts.context`.
+
+    Attributes:
+        action: one of `Verb`.
+        unit: ref of the unit it is about.
+        domain: the domain that the host acts in. None means not known: documents of every domain then restrict.
+        session: the session it happens in; None for none.
+        approval: hash of an action that a person has approved (`action_hash`).
+    """
+
+    action: str
+    unit: str | None = None
+    domain: str | None = None
+    session: str | None = None
+    approval: str | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule says about one request.
+
+    Attributes:
+        rule: the rule.
+        truth: whether it holds; None for unknown.
+        about: whether its layer and target match.
+        missing: names that were not known.
+        errors: what went wrong.
+    """
+
+    rule: Rule
+    truth: Truth
+    about: Truth
+    missing: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def fires(self) -> bool:
+        """True fires every rule, unknown those that restrict."""
+        return self.truth is True or (self.truth is None and not self.rule.permissive)
+
+
+_VERBS: Final = frozenset(Verb)
+_FLOWS_IN: Final = frozenset({Verb.WRITE, Verb.UPDATE, Verb.IMPORT})
+_EFFECTS: Final[dict[Consequence, Effect]] = {
+    Consequence.ALLOW: Effect.ALLOW,
+    Consequence.DENY: Effect.DENY,
+    Consequence.WITHHOLD: Effect.WITHHOLD,
+    Consequence.FLAG: Effect.FLAG,
+    Consequence.DOWNGRADE: Effect.ALLOW,
+    Consequence.QUARANTINE: Effect.WITHHOLD,
+    Consequence.REFRESH: Effect.WITHHOLD,
+    Consequence.REQUIRE_APPROVAL: Effect.ASK,
+    Consequence.NOTIFY_OWNER: Effect.ALLOW,
+}
+_OBLIGATIONS: Final[dict[Consequence, ObligationKind]] = {
+    Consequence.DOWNGRADE: ObligationKind.DOWNGRADE,
+    Consequence.QUARANTINE: ObligationKind.QUARANTINE,
+    Consequence.REFRESH: ObligationKind.REFRESH,
+    Consequence.REQUIRE_APPROVAL: ObligationKind.REQUIRE_APPROVAL,
+    Consequence.NOTIFY_OWNER: ObligationKind.NOTIFY_OWNER,
+}
+
+
+def decide(
+    policies: PolicySet, request: Request, facts: Facts, budget: Budget | None = None, *, decision_id: str
+) -> Decision:
+    """The decision on one request about at most one unit.
+
+    Raises `InvalidInputError` for a request that the language does not know.
+    """
+    if request.action not in _VERBS:
+        raise InvalidInputError(f"action={request.action!r} is not a request; expected one of {', '.join(Verb)}")
+    if not policies.rules:
+        return Decision(
+            id=decision_id,
+            effect=Effect.DENY,
+            action=request.action,
+            unit=request.unit,
+            reasons=("no rules are loaded, so nothing is allowed; load the default set or a document",),
+            score=0.0,
+            revision=policies.revision,
+        )
+    verdicts = [judge(rule, request, facts) for rule in policies.rules if _asked(rule, request, facts)]
+    return _combined(verdicts, request, facts, budget, decision_id, policies.revision)
+
+
+def judge(rule: Rule, request: Request, facts: Facts) -> Verdict:
+    """What one rule says, whether or not it is asked."""
+    notes = Notes()
+    about = conjunction([_applies(rule.layer, request), matches_target(rule.target, facts, notes)])
+    condition = True if rule.condition is None else holds(rule.condition, facts, notes)
+    return Verdict(
+        rule=rule,
+        truth=conjunction([about, condition]),
+        about=about,
+        missing=tuple(dict.fromkeys(notes.missing)),
+        errors=tuple(f"{rule.name}: {error}" for error in dict.fromkeys(notes.errors)),
+    )
+
+
+def fall_back(decision: Decision, budget: Budget | None, why: str) -> Decision:
+    """The decision when its refresh was not affordable, failed, or came too often; others come back as they are."""
+    due = decision.obliges(ObligationKind.REFRESH)
+    if due is None:
+        return decision
+    kept = tuple(obligation for obligation in decision.obligations if obligation is not due)
+    accepted = decision.stale_only and budget is not None and decision.score >= budget.min_score
+    if not accepted:
+        reasons = (*decision.reasons, f"{due.rule}: not refreshed ({why})")
+        return msgspec.structs.replace(decision, obligations=kept, reasons=reasons)
+    return msgspec.structs.replace(
+        decision,
+        effect=Effect.FLAG,
+        obligations=kept,
+        flags=tuple(dict.fromkeys((*decision.flags, *decision.determining))),
+        reasons=(*decision.reasons, f"{due.rule}: used as it is, flagged; not refreshed ({why})"),
+    )
+
+
+def obligation_failed(decision: Decision, failed: Obligation, why: str, budget: Budget | None = None) -> Decision:
+    """The decision when one of its obligations could not be carried out: a refresh falls back, any other denies."""
+    if failed.kind is ObligationKind.REFRESH:
+        return fall_back(decision, budget, why)
+    reasons = (*decision.reasons, f"{failed.rule}: {failed.kind} could not be carried out ({why})")
+    return msgspec.structs.replace(
+        decision, effect=Effect.DENY, determining=(failed.rule,), reasons=reasons, obligations=(), score=0.0, flags=()
+    )
+
+
+def _asked(rule: Rule, request: Request, facts: Facts) -> bool:
+    return request.action in rule.on and (rule.until_us is None or facts.now_us < rule.until_us)
+
+
+def _applies(layer: Layer, request: Request) -> Truth:
+    if layer.rank == 0:
+        return True
+    if layer.rank == 1:
+        return None if request.domain is None else request.domain == layer.name
+    return request.session == layer.name
+
+
+def _combined(
+    verdicts: list[Verdict], request: Request, facts: Facts, budget: Budget | None, decision_id: str, revision: str
+) -> Decision:
+    counted = [verdict for verdict in verdicts if verdict.rule.mode in (Mode.ENFORCE, Mode.WARN)]
+    fired = [verdict for verdict in counted if verdict.fires]
+    grants = [one.rule for one in fired if one.rule.permissive and one.rule.mode is Mode.ENFORCE]
+    standing = [one for one in fired if not one.rule.permissive and _overruling(one.rule, grants) is None]
+    approval = _approval(standing, request, facts)
+    settled = approval is not None and approval == request.approval
+    effects = [_effect(one.rule, request, settled) for one in standing]
+    effect = max(effects, default=Effect.ALLOW)
+    obligations = _obligations(standing, effect, request, facts)
+    decision = Decision(
+        id=decision_id,
+        effect=effect,
+        action=request.action,
+        unit=request.unit,
+        rules=tuple(one.rule.name for one in fired),
+        determining=_determining(standing, effects, effect, grants),
+        reasons=_reasons(fired, grants),
+        score=_score(counted, standing, effects),
+        cost=math.fsum(obligation.cost for obligation in obligations),
+        obligations=obligations,
+        errors=tuple(error for verdict in counted for error in verdict.errors),
+        flags=tuple(one.rule.name for one, what in zip(standing, effects, strict=True) if what is Effect.FLAG),
+        revision=revision,
+        approval=approval if effect is Effect.ASK else None,
+        shadow=_trials(verdicts, Mode.SHADOW),
+        deferred=_trials(verdicts, Mode.ASYNC),
+        stale_only=_stale_only(standing, effects),
+    )
+    if budget is None or budget.affords(decision.cost):
+        return decision
+    return fall_back(decision, budget, f"it would cost {decision.cost:g}, the budget is {budget.max_cost:g}")
+
+
+def _overruling(rule: Rule, grants: list[Rule]) -> Rule | None:
+    if not rule.overridable:
+        return None
+    return next((one for one in grants if one.priority > rule.priority and one.layer.covers(rule.layer)), None)
+
+
+def _effect(rule: Rule, request: Request, settled: bool) -> Effect:
+    if rule.mode is Mode.WARN:
+        return Effect.FLAG
+    if rule.action is Consequence.REQUIRE_APPROVAL and settled:
+        return Effect.ALLOW
+    if rule.action is Consequence.QUARANTINE and request.action in _FLOWS_IN:
+        # It is stored, held back: that is what quarantine means for something new.
+        return Effect.ALLOW
+    return _EFFECTS[rule.action]
+
+
+def _determining(standing: list[Verdict], effects: list[Effect], effect: Effect, grants: list[Rule]) -> tuple[str, ...]:
+    if effect is Effect.ALLOW:
+        return tuple(rule.name for rule in grants)
+    return tuple(one.rule.name for one, what in zip(standing, effects, strict=True) if what is effect)
+
+
+def _reasons(fired: list[Verdict], grants: list[Rule]) -> tuple[str, ...]:
+    reasons = []
+    for verdict in fired:
+        missing = verdict.missing if verdict.truth is None else ()
+        text = reason_for(verdict.rule, missing)
+        grant = None if verdict.rule.permissive else _overruling(verdict.rule, grants)
+        if grant is not None:
+            because = f", because {grant.because}" if grant.because else ""
+            text = f"{text}; overruled by {grant.name}{because}"
+        reasons.append(f"{text}; only a warning" if verdict.rule.mode is Mode.WARN else text)
+    return tuple(reasons)
+
+
+def _score(counted: list[Verdict], standing: list[Verdict], effects: list[Effect]) -> float:
+    """1 − Σ weight of violated soft rules / Σ weight of matched ones; 0 on a hard deny."""
+    for one, what in zip(standing, effects, strict=True):
+        if one.rule.severity is Severity.HARD and what >= Effect.WITHHOLD:
+            return 0.0
+    violated = {id(one) for one in standing}
+    soft = [one for one in counted if one.rule.severity is Severity.SOFT and not one.rule.permissive]
+    # Matched means certainly matched: a rule that may not apply must not improve the score by being kept.
+    matched = sum(one.rule.weight for one in soft if one.about is True or id(one) in violated)
+    broken = sum(one.rule.weight for one in soft if id(one) in violated)
+    return 1.0 - broken / matched if matched else 1.0
+
+
+def _obligations(standing: list[Verdict], effect: Effect, request: Request, facts: Facts) -> tuple[Obligation, ...]:
+    """One of each kind and argument, named after the first rule, at the highest cost that any of them states."""
+    wanted = [one.rule for one in standing if one.rule.mode is Mode.ENFORCE and one.rule.action in _OBLIGATIONS]
+    found: dict[tuple[ObligationKind, str | None], Obligation] = {}
+    for rule in wanted:
+        kind = _OBLIGATIONS[rule.action]
+        if not _due(kind, standing, effect):
+            continue
+        made = Obligation(kind=kind, rule=rule.name, cost=_cost(rule, facts), argument=rule.level)
+        known = found.setdefault((kind, rule.level), made)
+        if made.cost > known.cost:
+            found[kind, rule.level] = msgspec.structs.replace(known, cost=made.cost)
+    return tuple(found.values())
+
+
+def _due(kind: ObligationKind, standing: list[Verdict], effect: Effect) -> bool:
+    """What is denied changes nothing; what is held back for a hard reason is not worth a refresh."""
+    if kind is ObligationKind.NOTIFY_OWNER:
+        return True
+    if kind is ObligationKind.REQUIRE_APPROVAL:
+        return effect is Effect.ASK
+    if kind is ObligationKind.REFRESH:
+        return effect is Effect.WITHHOLD and all(one.rule.severity is Severity.SOFT for one in _blocking(standing))
+    return effect is not Effect.DENY
+
+
+def _blocking(standing: list[Verdict]) -> list[Verdict]:
+    return [one for one in standing if one.rule.mode is Mode.ENFORCE and _EFFECTS[one.rule.action] >= Effect.WITHHOLD]
+
+
+def _stale_only(standing: list[Verdict], effects: list[Effect]) -> bool:
+    """Whether only soft rules that certainly hold keep it back, a refresh among them. Unknown is never accepted."""
+    blocking = [one for one, what in zip(standing, effects, strict=True) if what > Effect.FLAG]
+    known = all(one.truth is True and one.rule.severity is Severity.SOFT for one in blocking)
+    about_age = {one.rule.action for one in blocking} <= {Consequence.WITHHOLD, Consequence.REFRESH}
+    return known and about_age and any(one.rule.action is Consequence.REFRESH for one in blocking)
+
+
+def _cost(rule: Rule, facts: Facts) -> float:
+    if rule.cost is not None:
+        return rule.cost
+    known = look_up(facts.context, "refresh_cost") if rule.action is Consequence.REFRESH else None
+    return 0.0 if known is None else max(0.0, float(conform(known, Kind.NUMBER)))
+
+
+def _approval(standing: list[Verdict], request: Request, facts: Facts) -> str | None:
+    """The hash that an approval must name, where some rule asks for one."""
+    if not any(one.rule.action is Consequence.REQUIRE_APPROVAL for one in standing):
+        return None
+    arguments = facts.context.get("arguments")
+    return action_hash(str(facts.context.get("tool") or request.action), arguments if arguments is not None else {})
+
+
+def _trials(verdicts: list[Verdict], mode: Mode) -> tuple[Trial, ...]:
+    return tuple(
+        Trial(rule=one.rule.name, action=one.rule.action.value, unknown=one.truth is None, errors=one.errors)
+        for one in verdicts
+        if one.rule.mode is mode and one.fires
+    )

@@ -1,0 +1,214 @@
+"""One policy document as a value, built from a tree of nodes once that tree has no fault."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import msgspec
+
+from memlineage.errors import InvalidInputError, PolicyDocumentError
+from memlineage.model.principal import Integrity, parse_principal
+from memlineage.policy.conditions import ConditionReader
+from memlineage.policy.decision import Effect
+from memlineage.policy.faults import Fault, Faults, refuse
+from memlineage.policy.nodes import Node, from_python, plain
+from memlineage.policy.rule import Layer, Rule, SensitiveAction
+from memlineage.policy.rules import COMMON_KEYS, RuleReader
+from memlineage.policy.shape import Shape
+from memlineage.policy.shortforms import SHORT_FORMS, Expansion
+
+__all__ = ["Case", "Document", "build", "rule"]
+
+_KEYS: Final = ("memlineage", "layer", "description", "principals", "verifiers", "lists", "rules", "tests")
+_BARE: Final = frozenset({"name", "action", "condition", "target", *SHORT_FORMS})
+# Where a request is named once and several rules differ in what they judge, `on` would break the form.
+_WITH_ON: Final = frozenset({"source", "freshness", "dependency_consistency"})
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One example of a document, for `policy test`.
+
+    Attributes:
+        name: what it shows.
+        unit: fields of the unit.
+        request: the request: `action` and context fields.
+        effect: what must be decided.
+        rules: names of rules that must fire.
+    """
+
+    name: str
+    unit: dict[str, Any]
+    request: dict[str, Any]
+    effect: Effect
+    rules: tuple[str, ...] = ()
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One document without faults.
+
+    Attributes:
+        source: the file, or a name.
+        layer: where it applies.
+        description: for people.
+        rules: in the order written, short forms expanded.
+        principals: levels by principal; global layer only.
+        verifiers: registered verifiers; global layer only.
+        lists: named lists of this document, already put where they are used.
+        sensitive: for the action gate.
+        quorum: of the store; None for none.
+        tests: examples.
+    """
+
+    source: str
+    layer: Layer = Layer()
+    description: str | None = None
+    rules: tuple[Rule, ...] = ()
+    principals: dict[str, Integrity] = {}
+    verifiers: tuple[str, ...] = ()
+    lists: dict[str, tuple[Any, ...]] = {}
+    sensitive: tuple[SensitiveAction, ...] = ()
+    quorum: int | None = None
+    tests: tuple[Case, ...] = ()
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any], *, source: str = "<python>") -> Self:
+        """A document from plain Python values, with the checks of a file. Raises `PolicyDocumentError`."""
+        faults = Faults(source)
+        document = build(_nodes(value, source), faults)
+        refuse(faults.found)
+        return cls(**{name: getattr(document, name) for name in cls.__struct_fields__})
+
+
+def rule(value: Mapping[str, Any] | None = None, /, *, layer: str = "global", **fields: Any) -> Rule:
+    """One rule in the plain form, from a mapping or from keywords. Raises `PolicyDocumentError`."""
+    body = {**(value or {}), **fields}
+    document = Document.from_dict({"layer": layer, "rules": [body]})
+    if len(document.rules) != 1:
+        message = f"{body.get('name')!r} stands for {len(document.rules)} rules; make a Document of it"
+        raise PolicyDocumentError(message)
+    return document.rules[0]
+
+
+def build(node: Node, faults: Faults) -> Document:
+    """The document, whose value means nothing if faults were added."""
+    shape = Shape(faults)
+    if isinstance(node.value, dict) and "rules" not in node.value and _BARE & set(node.value):
+        node = Node({"rules": Node((node,), node.line, node.column, "rules")}, node.line, node.column, "")
+    found = shape.mapping(node, _KEYS)
+    if node.value in ({}, None):
+        faults.add(node, "empty", "the document is empty; write at least one rule, or remove the file")
+    if "memlineage" in found and plain(found["memlineage"]) != 1:
+        faults.add(found["memlineage"], "version", "this version reads documents with memlineage: 1")
+    layer = _layer(shape, found["layer"]) if "layer" in found else Layer()
+    for key in ("principals", "verifiers"):
+        if key in found and layer.rank:
+            faults.add_key(found[key], "wrong_layer", f"{key} are the store's; put them in a document of layer global")
+    lists = _lists(shape, found["lists"]) if "lists" in found else {}
+    reader = RuleReader(ConditionReader(shape, lists), layer)
+    expansions = [(item, _entry(reader, item)) for item in (shape.items(found["rules"]) if "rules" in found else ())]
+    _check_names(faults, expansions)
+    parts = [expansion for _, expansion in expansions]
+    quorums = [part.quorum for part in parts if part.quorum is not None]
+    return Document(
+        source=faults.source,
+        layer=layer,
+        description=shape.text(found["description"]) if "description" in found else None,
+        rules=tuple(made for part in parts for made in part.rules),
+        principals=_principals(shape, found["principals"]) if "principals" in found else {},
+        verifiers=reader.principals(found["verifiers"]) if "verifiers" in found else (),
+        lists=lists,
+        sensitive=tuple(part.sensitive for part in parts if part.sensitive is not None),
+        quorum=max(quorums, default=None),
+        tests=_cases(shape, found["tests"]) if "tests" in found else (),
+    )
+
+
+def _nodes(value: object, source: str) -> Node:
+    try:
+        return from_python(value)
+    except ValueError as error:
+        fault = Fault(source=source, line=0, column=0, path="", code="bad_value", message=str(error))
+        raise PolicyDocumentError(str(fault), (fault,)) from None
+
+
+def _layer(shape: Shape, node: Node) -> Layer:
+    text = shape.text(node)
+    word, colon, name = text.partition(":")
+    if text == "global":
+        return Layer()
+    if word not in ("domain", "session") or not colon or not name:
+        shape.faults.add(node, "bad_layer", f"unknown layer {text!r}; write global, domain:<name> or session:<id>")
+        return Layer()
+    return Layer(rank=("global", "domain", "session").index(word), name=name)
+
+
+def _lists(shape: Shape, node: Node) -> dict[str, tuple[Any, ...]]:
+    lists: dict[str, tuple[Any, ...]] = {}
+    for name, item in shape.mapping(node, node.value if isinstance(node.value, dict) else ()).items():
+        values = tuple(element.value for element in shape.items(item))
+        if not values or any(value is None or isinstance(value, tuple | dict) for value in values):
+            shape.faults.add(
+                item, "bad_literal", "a list must hold at least one text, number or boolean, and only those"
+            )
+        lists[name] = values
+    return lists
+
+
+def _principals(shape: Shape, node: Node) -> dict[str, Integrity]:
+    levels: dict[str, Integrity] = {}
+    for text, item in shape.mapping(node, node.value if isinstance(node.value, dict) else ()).items():
+        word = shape.choice(item, Integrity.__members__, "unknown_value")
+        try:
+            levels[parse_principal(text, name="principal")] = Integrity[word or "UNTRUSTED"]
+        except InvalidInputError as error:
+            shape.faults.add_key(item, "bad_principal", str(error))
+    return levels
+
+
+def _entry(reader: RuleReader, node: Node) -> Expansion:
+    """One element of `rules`: a plain rule or a short form."""
+    forms = [key for key in SHORT_FORMS if isinstance(node.value, dict) and key in node.value]
+    if not forms:
+        made = reader.plain(node)
+        return Expansion(rules=() if made is None else (made,))
+    form = forms[0]
+    known = {key for key in COMMON_KEYS if key != "on" or form in _WITH_ON}
+    found = reader.shape.mapping(node, {*known, form})
+    draft = reader.draft(node, found, form)
+    expansion = SHORT_FORMS[form](reader, found[form], draft)
+    for made in expansion.rules:
+        reader.check(node, made)
+    return expansion
+
+
+def _check_names(faults: Faults, expansions: list[tuple[Node, Expansion]]) -> None:
+    seen: set[str] = set()
+    for node, expansion in expansions:
+        for made in expansion.rules:
+            if made.name in seen and made.name != "?":
+                faults.add(
+                    node, "duplicate_name", f"there are two rules {made.name!r}; give one of them another 'name'"
+                )
+            seen.add(made.name)
+
+
+def _cases(shape: Shape, node: Node) -> tuple[Case, ...]:
+    cases = []
+    for item in shape.items(node):
+        keys = ("name", "unit", "request", "effect", "rules")
+        found = shape.mapping(item, keys, required=("request", "effect"))
+        for key in ("unit", "request"):
+            if key in found and not isinstance(found[key].value, dict):
+                shape.faults.add(found[key], "wrong_type", f"expected a mapping, found {found[key].word}")
+        word = shape.choice(found["effect"], list(Effect), "unknown_value") if "effect" in found else None
+        named = isinstance(found["rules"].value, tuple) and found["rules"].value if "rules" in found else ()
+        case = Case(
+            name=shape.text(found["name"]) if "name" in found else item.path,
+            unit=plain(found["unit"]) if "unit" in found else {},
+            request=plain(found["request"]) if "request" in found else {},
+            effect=Effect(word or "deny"),
+            rules=tuple(shape.text(entry) for entry in named or ()),
+        )
+        cases.append(case)
+    return tuple(cases)

@@ -1,0 +1,122 @@
+"""One immutable generation of policy: what all documents say together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import msgspec
+
+from memlineage.model.principal import Integrity
+from memlineage.policy.document import Document
+from memlineage.policy.faults import Fault, refuse
+from memlineage.policy.kinds import INTEGRITY_NAMES
+from memlineage.policy.rule import CAUSING, Rule, SensitiveAction
+from memlineage.policy.rules import fields_of
+
+__all__ = ["PolicySet"]
+
+_STRICTEST_FIRST: Final = ("never", "always", "unsupported")
+
+
+class PolicySet(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in force. Reloading makes another one; nobody changes this one.
+
+    Attributes:
+        rules: of all layers, sorted: priority, layer, name.
+        principals: registered levels; the lowest where documents differ.
+        verifiers: patterns of registered verifiers.
+        sensitive: what the gate checks, by tool; the strictest of all documents.
+        quorum: independent supports that raise integrity, the most that a document asks for; None for off.
+        revision: SHA-256 of the content; neither order nor layout of the documents matters.
+    """
+
+    rules: tuple[Rule, ...]
+    principals: Mapping[str, Integrity]
+    verifiers: tuple[str, ...]
+    sensitive: Mapping[str, SensitiveAction]
+    quorum: int | None
+    revision: str
+
+    @classmethod
+    def of(cls, *documents: Document) -> Self:
+        """The set that these documents make. Raises `PolicyDocumentError` if they contradict each other."""
+        rules = tuple(sorted((rule for document in documents for rule in document.rules), key=lambda rule: rule.order))
+        quorum = max((document.quorum for document in documents if document.quorum), default=None)
+        refuse([*_doubles(rules), *(_moved_by_quorum(rules) if quorum else ())])
+        levels: dict[str, Integrity] = {}
+        for principal, level in (item for document in documents for item in document.principals.items()):
+            levels[principal] = min(level, levels.get(principal, level))
+        verifiers = tuple(sorted({verifier for document in documents for verifier in document.verifiers}))
+        sensitive = _merged(action for document in documents for action in document.sensitive)
+        content = {
+            "principals": levels,
+            "quorum": quorum,
+            "rules": [msgspec.structs.replace(rule, place=None) for rule in rules],
+            "sensitive": sensitive,
+            "verifiers": verifiers,
+        }
+        return cls(
+            rules=rules,
+            principals=MappingProxyType(levels),
+            verifiers=verifiers,
+            sensitive=MappingProxyType(sensitive),
+            quorum=quorum,
+            revision=hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest(),
+        )
+
+    def __repr__(self) -> str:
+        return f"<PolicySet {self.revision[:12]} of {len(self.rules)} rules>"
+
+
+def _fault(rule: Rule, code: str, message: str) -> Fault:
+    place = rule.place
+    if place is None:
+        return Fault(source="<python>", line=0, column=0, path=rule.name, code=code, message=message)
+    return Fault(source=place.source, line=place.line, column=place.column, path=place.path, code=code, message=message)
+
+
+def _doubles(rules: tuple[Rule, ...]) -> Iterable[Fault]:
+    seen: dict[tuple[Any, ...], Rule] = {}
+    for rule in rules:
+        other = seen.setdefault((rule.layer, rule.name), rule)
+        if other is not rule:
+            where = other.place.source if other.place else "another document"
+            message = f"rule {rule.name!r} of layer {rule.layer} also stands in {where}; rename one of them"
+            yield _fault(rule, "duplicate_name", message)
+
+
+def _moved_by_quorum(rules: tuple[Rule, ...]) -> Iterable[Fault]:
+    """With a quorum, integrity changes as the graph does (semantics.md, section 11)."""
+    for rule in rules:
+        read = {field.path for field in fields_of(rule.condition)} & INTEGRITY_NAMES
+        if rule.action in CAUSING and read:
+            message = f"with a quorum, a rule that reads {', '.join(sorted(read))} only withholds, flags or denies"
+            yield _fault(rule, "quorum_sets_cause", message)
+
+
+def _merged(actions: Iterable[SensitiveAction]) -> dict[str, SensitiveAction]:
+    merged: dict[str, SensitiveAction] = {}
+    for action in actions:
+        known = merged.get(action.tool)
+        merged[action.tool] = action if known is None else _stricter(known, action)
+    return merged
+
+
+def _stricter(one: SensitiveAction, two: SensitiveAction) -> SensitiveAction:
+    constants: dict[str, tuple[Any, ...]] = {}
+    for argument in set(one.arguments) | set(two.arguments):
+        # A document that says nothing about an argument allows no constant for it and forbids none.
+        said = [action.constants.get(argument, ()) for action in (one, two) if argument in action.arguments]
+        common = tuple(value for value in said[0] if all(value in values for values in said[1:]))
+        if common:
+            constants[argument] = tuple(sorted(common, key=repr))
+    return SensitiveAction(
+        tool=one.tool,
+        arguments=tuple(sorted({*one.arguments, *two.arguments})),
+        integrity=max(Integrity[one.integrity], Integrity[two.integrity]).name,
+        approval=min(one.approval, two.approval, key=_STRICTEST_FIRST.index),
+        constants=constants,
+    )

@@ -1,0 +1,150 @@
+"""YAML with positions, read strictly.
+
+Only the event stream of PyYAML is used, and the tree is built here without recursion: so a document cannot
+construct objects, cannot expand aliases, cannot nest beyond the bound and cannot turn `no` into false. Plain
+scalars follow YAML 1.2's JSON schema (true, false, null, integers, floats); everything else is text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+import yaml
+
+from memlineage.policy.faults import Faults
+from memlineage.policy.nodes import MAX_DEPTH, Node, Scalar, child_path
+
+__all__ = ["parse_yaml"]
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
+_FLOAT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,4})?")
+_WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+class _Stop(Exception):  # noqa: N818 - never leaves this module
+    """The rest of the text cannot be read."""
+
+
+class _Open:
+    """A list or mapping that is being filled."""
+
+    def __init__(self, event: yaml.Event, path: str, key_at: tuple[int, int] | None) -> None:
+        self.line, self.column = _place(event)
+        self.path = path
+        self.key_at = key_at
+        self.is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.items: list[Node] = []
+        self.entries: dict[str, Node] = {}
+        self.key: str | None = None
+        self.key_place = (0, 0)
+
+    def next_path(self) -> str:
+        return child_path(self.path, len(self.items) if self.key is None else self.key)
+
+    def closed(self) -> Node:
+        value = self.entries if self.is_mapping else tuple(self.items)
+        return Node(value, self.line, self.column, self.path, self.key_at)
+
+
+def parse_yaml(text: str, faults: Faults) -> Node | None:
+    """The tree, or None after a fault that leaves no tree."""
+    builder = _Builder(faults)
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            builder.take(event)
+    except _Stop:
+        return None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        problem = ": ".join(part for part in (error.context, error.problem) if part)
+        cure = "indent with spaces" if "\\t" in problem else "check indentation, quotes and brackets"
+        faults.at(line, column, "", "syntax", f"not valid YAML ({problem}); {cure}")
+        return None
+    except yaml.YAMLError as error:
+        position = getattr(error, "position", 0)
+        before = text[: position if isinstance(position, int) else 0]
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        faults.at(line, column, "", "syntax", f"not valid YAML ({str(error).splitlines()[0]}); remove that character")
+        return None
+    return builder.root
+
+
+class _Builder:
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.open: list[_Open] = []
+        self.root: Node | None = None
+
+    def stop(self, event: yaml.Event, code: str, message: str) -> None:
+        self.faults.at(*_place(event), self.open[-1].path if self.open else "", code, message)
+        raise _Stop
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
+            self.stop(event, "several_documents", "a second document starts here; keep one document to a file")
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            self.stop(event, "alias", "anchors and aliases are not read; write the value out, or use `lists`")
+        if getattr(event, "tag", None):
+            message = f"the tag {event.tag!r} is not read; leave it out"  # type: ignore[attr-defined]
+            self.faults.at(*_place(event), self.open[-1].path if self.open else "", "tag", message)
+        if isinstance(event, yaml.ScalarEvent):
+            self.scalar(event)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self.start(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self.attach(self.open.pop().closed())
+
+    def start(self, event: yaml.Event) -> None:
+        if len(self.open) > MAX_DEPTH:
+            self.stop(event, "too_deep", f"nested deeper than {MAX_DEPTH} levels; flatten the document")
+        parent = self.open[-1] if self.open else None
+        if parent and parent.is_mapping and parent.key is None:
+            self.stop(event, "bad_key", "a key must be plain text, not a list or mapping")
+        path = parent.next_path() if parent else ""
+        self.open.append(_Open(event, path, parent.key_place if parent and parent.is_mapping else None))
+
+    def scalar(self, event: yaml.ScalarEvent) -> None:
+        parent = self.open[-1] if self.open else None
+        if parent and parent.is_mapping and parent.key is None:
+            parent.key, parent.key_place = event.value, _place(event)
+            return
+        path = parent.next_path() if parent else ""
+        key_at = parent.key_place if parent and parent.is_mapping else None
+        plain = event.style is None or event.style == ""
+        value = _resolve(event.value) if plain else event.value
+        if isinstance(value, float) and not math.isfinite(value):
+            self.faults.at(*_place(event), path, "bad_number", f"{event.value} is not a finite number")
+        self.attach(Node(value, *_place(event), path, key_at))
+
+    def attach(self, node: Node) -> None:
+        if not self.open:
+            self.root = node
+            return
+        parent = self.open[-1]
+        if not parent.is_mapping:
+            parent.items.append(node)
+            return
+        key, parent.key = parent.key or "", None
+        if key in parent.entries:
+            message = f"{key!r} is given twice; keep one of them"
+            self.faults.at(*parent.key_place, child_path(parent.path, key), "duplicate_key", message)
+        parent.entries.setdefault(key, node)
+
+
+def _place(event: yaml.Event) -> tuple[int, int]:
+    mark = event.start_mark
+    return (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+
+
+def _resolve(text: str) -> Scalar:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text
