@@ -1,1 +1,4 @@
-"""For people who write stores: the conformance suite, the naive oracle, faults and strategies."""
+"""For people who write stores: the naive oracle, the laws, worlds to run them in, and random histories.
+
+Only `memlineage.testing.strategies` needs hypothesis.
+"""

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+
+from memlineage.model.unit import Role
+from memlineage.testing.laws import cascade_is_exact
+from memlineage.testing.strategies import ROLES, operations
+from memlineage.testing.worlds import Operation, Play, World
+
+
+@settings(max_examples=300, deadline=None)
+@given(history=operations(roles=(*ROLES, Role.SHARED)))
+def test_cascade_misses_nothing_and_flags_nothing_more(world: Callable[[], World], history: list[Operation]) -> None:
+    play = Play(world())
+    play.run(history)
+    assert cascade_is_exact(play) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(history=operations())
+def test_what_time_expires_reaches_descendants_without_an_act(
+    world: Callable[[], World], history: list[Operation]
+) -> None:
+    play = Play(world())
+    play.run(history)
+    play.now += 8
+    assert cascade_is_exact(play) == []
