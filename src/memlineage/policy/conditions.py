@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memlineage.errors import InvalidInputError
-from memlineage.model.principal import parse_principal
 from memlineage.policy.faults import hint, quoted
 from memlineage.policy.kinds import (
     CONTEXT,
@@ -29,6 +27,7 @@ from memlineage.policy.kinds import (
     spec_of,
 )
 from memlineage.policy.nodes import Node, Scalar
+from memlineage.policy.principals import read_name, read_patterns
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Operand, TimeSince
 from memlineage.policy.shape import Shape
 
@@ -107,13 +106,13 @@ class ConditionReader:
             return _STAND_IN
         if right is None or right_node is None:
             return Compare(operator=operator, left=left)
-        left, right = self._fit(left, right, left_node), self._fit(right, left, right_node)
+        left, right = self._fit(left, right, left_node, operator), self._fit(right, left, right_node, operator)
         problem = _mismatch(operator, left, right)
         if problem:
             self.faults.add(node, "type_mismatch", problem)
             return _STAND_IN
         if operator == "matches":
-            right = self._pattern(right, right_node)
+            right = self._pattern(left, right, right_node)
         return Compare(operator=operator, left=left, right=right)
 
     def _operand(self, node: Node) -> Operand | None:
@@ -180,32 +179,27 @@ class ConditionReader:
             return None
         return Literal(value=node.value, kind=_kind_of(node.value))
 
-    def _fit(self, operand: Operand, other: Operand, node: Node) -> Operand:
+    def _fit(self, operand: Operand, other: Operand, node: Node, operator: str) -> Operand:
         """A literal, read as the kind of what it is compared with."""
         if not isinstance(operand, Literal) or isinstance(other, Literal):
             return operand
         kind = Kind.SECONDS if isinstance(other, TimeSince) else other.kind
         items = operand.value if isinstance(operand.value, tuple) else (operand.value,)
-        spec = spec_of(other.origin, other.path) if isinstance(other, Field) else None
-        if spec and spec.choices:
-            for item in items:
-                self.shape.choice(_scalar(node, item), spec.choices, "unknown_value")
-        if isinstance(other, Field) and other.path in PRINCIPALS:
-            items = tuple(self.principal(_scalar(node, item)) for item in items)
+        in_part = operator == "matches" or (operator == "contains" and kind is Kind.TEXT)
+        if isinstance(other, Field) and not in_part:
+            items = tuple(self._known(item, other, node) for item in items)
         fitted = tuple(self._fit_item(item, kind, node) for item in items)
         wanted = Kind.LIST if operand.kind is Kind.LIST else (_kind_of(fitted[0]) if kind not in _WRITTEN else kind)
         return Literal(value=fitted if operand.kind is Kind.LIST else fitted[0], kind=wanted, named=operand.named)
 
-    def principal(self, node: Node) -> Any:
-        """A principal in its canonical spelling; a pattern as it is."""
-        text = node.value
-        if not isinstance(text, str) or "*" in text:
-            return text
-        try:
-            return parse_principal(text, name="principal")
-        except InvalidInputError as error:
-            self.faults.add(node, "bad_principal", f"{error}; for all of a kind write e.g. 'user:*'")
-            return text
+    def _known(self, item: Any, field: Field, node: Node) -> Any:
+        """One of the few values that the field can have, or a principal; anything where the field is free."""
+        spec = spec_of(field.origin, field.path)
+        if spec and spec.choices:
+            self.shape.choice(_scalar(node, item), spec.choices, "unknown_value")
+        if field.path in PRINCIPALS and isinstance(item, str):
+            return read_name(self.shape, _scalar(node, item))
+        return item
 
     def _fit_item(self, item: Any, kind: Kind, node: Node) -> Any:
         if kind is Kind.SECONDS:
@@ -220,7 +214,7 @@ class ConditionReader:
                 self.faults.add(node, "unknown_value", message)
         return item
 
-    def _pattern(self, right: Operand, node: Node) -> Operand:
+    def _pattern(self, left: Operand, right: Operand, node: Node) -> Operand:
         if not isinstance(right, Literal):
             self.faults.add(node, "bad_pattern", "the pattern must be written in the document, not taken from a field")
             return _ANY
@@ -229,6 +223,9 @@ class ConditionReader:
             if not isinstance(pattern, str) or pattern.startswith(("re:", "^", "(?")):
                 message = f"{quoted(pattern)} is a regular expression; patterns know '*' only, e.g. 'tool:*'"
                 self.faults.add(node, "regex", message)
+        if isinstance(left, Field) and left.path in PRINCIPALS:
+            nodes = tuple(_scalar(node, pattern) for pattern in patterns)
+            patterns = read_patterns(self.shape, Node(nodes, node.line, node.column, node.path))
         return Literal(value=tuple(patterns), kind=Kind.LIST, named=right.named)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
 import msgspec
@@ -13,6 +14,7 @@ from memlineage.policy.conditions import ConditionReader
 from memlineage.policy.decision import Effect
 from memlineage.policy.faults import Fault, Faults, refuse
 from memlineage.policy.nodes import Node, from_python, plain
+from memlineage.policy.principals import read_patterns
 from memlineage.policy.rule import Layer, Rule, SensitiveAction
 from memlineage.policy.rules import COMMON_KEYS, RuleReader
 from memlineage.policy.shape import Shape
@@ -21,6 +23,7 @@ from memlineage.policy.shortforms import SHORT_FORMS, Expansion
 __all__ = ["Case", "Document", "build", "rule"]
 
 _KEYS: Final = ("memlineage", "layer", "description", "principals", "verifiers", "lists", "rules", "tests")
+_UNUSABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _BARE: Final = frozenset({"name", "action", "condition", "target", *SHORT_FORMS})
 # Where a request is named once and several rules differ in what they judge, `on` would break the form.
 _WITH_ON: Final = frozenset({"source", "freshness", "dependency_consistency"})
@@ -93,6 +96,7 @@ def rule(value: Mapping[str, Any] | None = None, /, *, layer: str = "global", **
 def build(node: Node, faults: Faults) -> Document:
     """The document, whose value means nothing if faults were added."""
     shape = Shape(faults)
+    _check_characters(node, faults)
     if isinstance(node.value, dict) and "rules" not in node.value and _BARE & set(node.value):
         node = Node({"rules": Node((node,), node.line, node.column, "rules")}, node.line, node.column, "")
     found = shape.mapping(node, _KEYS)
@@ -116,7 +120,7 @@ def build(node: Node, faults: Faults) -> Document:
         description=shape.text(found["description"]) if "description" in found else None,
         rules=tuple(made for part in parts for made in part.rules),
         principals=_principals(shape, found["principals"]) if "principals" in found else {},
-        verifiers=reader.principals(found["verifiers"]) if "verifiers" in found else (),
+        verifiers=read_patterns(shape, found["verifiers"]) if "verifiers" in found else (),
         lists=lists,
         sensitive=tuple(part.sensitive for part in parts if part.sensitive is not None),
         quorum=max(quorums, default=None),
@@ -130,6 +134,21 @@ def _nodes(value: object, source: str) -> Node:
     except ValueError as error:
         fault = Fault(source=source, line=0, column=0, path="", code="bad_value", message=str(error))
         raise PolicyDocumentError(str(fault), (fault,)) from None
+
+
+def _check_characters(node: Node, faults: Faults) -> None:
+    """NUL and lone surrogates come in by escapes too; they can be neither shown nor hashed."""
+    if isinstance(node.value, str) and _UNUSABLE.search(node.value):
+        faults.add(node, "bad_character", "a NUL or a lone surrogate may not stand in a document; remove it")
+    children: Iterable[tuple[str | int, Node]] = ()
+    if isinstance(node.value, dict):
+        children = node.value.items()
+    elif isinstance(node.value, tuple):
+        children = enumerate(node.value)
+    for key, child in children:
+        if isinstance(key, str) and _UNUSABLE.search(key):
+            faults.add_key(child, "bad_character", "a NUL or a lone surrogate may not stand in a key; remove it")
+        _check_characters(child, faults)
 
 
 def _layer(shape: Shape, node: Node) -> Layer:

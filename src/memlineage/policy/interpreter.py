@@ -54,7 +54,7 @@ def matches_target(target: Target, facts: Facts, notes: Notes) -> Truth:
         (target.tags, unit, "tags"),
         (target.kinds, unit, "kind"),
         (target.creators, unit, "creator"),
-        (target.users, unit if look_up(unit, "user") is not None else asked, "user"),
+        (target.users, unit, "user"),
         (target.subject, unit, "subject"),
         (target.key, unit, "key"),
         (target.principals, asked, "principal"),

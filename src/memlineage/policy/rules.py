@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from memlineage.errors import InvalidInputError
-from memlineage.model.principal import Integrity, parse_principal
+from memlineage.model.principal import Integrity
 from memlineage.policy.conditions import ConditionReader
-from memlineage.policy.faults import hint, quoted
 from memlineage.policy.kinds import STATE_NAMES
 from memlineage.policy.nodes import Node
+from memlineage.policy.principals import read_patterns
 from memlineage.policy.rule import (
     CAUSING,
     All,
@@ -54,7 +53,6 @@ _DEFAULT_ON: Final[dict[Consequence, tuple[Verb, ...]]] = {
 _HARD: Final = frozenset(
     {Consequence.DENY, Consequence.WITHHOLD, Consequence.QUARANTINE, Consequence.REQUIRE_APPROVAL, Consequence.ALLOW}
 )
-_KINDS_OF_PRINCIPAL: Final = ("user", "system", "tool", "agent", "reasoning", "external")
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,33 +215,10 @@ class RuleReader:
         if node.value == {}:
             self.faults.add(node, "empty", "the target is empty; name what the rule is about or leave 'target' out")
         given = {
-            key: self.principals(item) if key in ("creators", "principals") else self.shape.texts(item)
+            key: read_patterns(self.shape, item) if key in ("creators", "principals") else self.shape.texts(item)
             for key, item in found.items()
         }
         return Target(**given)
-
-    def principals(self, node: Node) -> tuple[str, ...]:
-        """Patterns of principals. A kind alone stands for all of that kind; the write-up's spellings are read."""
-        nodes = self.shape.items(node) if isinstance(node.value, tuple) else (node,)
-        if node.value == ():
-            self.faults.add(node, "empty", "the list is empty and would match nothing; name a principal")
-        return tuple(sorted({pattern for item in nodes for pattern in self._principal(item)}))
-
-    def _principal(self, node: Node) -> tuple[str, ...]:
-        text = self.shape.text(node)
-        head, _, rest = text.partition(":")
-        if "*" in head:
-            return (text,)
-        try:
-            # Only the head is read: the rest is a name or a pattern.
-            kind = parse_principal(f"{head}:x" if head != "system" else head, name="principal").partition(":")[0]
-        except InvalidInputError:
-            near = hint(head, _KINDS_OF_PRINCIPAL)
-            self.faults.add(node, "bad_principal", f"{quoted(text)} is not a principal; {near}")
-            return (text,)
-        if rest:
-            return (f"{kind}:{rest}",)
-        return (kind, f"{kind}:*") if kind == "reasoning" else (kind,) if kind == "system" else (f"{kind}:*",)
 
 
 def fields_of(condition: Condition | None) -> Iterator[Field | TimeSince]:

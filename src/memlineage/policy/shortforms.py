@@ -14,6 +14,7 @@ from memlineage.model.principal import Integrity
 from memlineage.model.state import Status
 from memlineage.policy.kinds import Kind, Origin, conform, spec_of
 from memlineage.policy.nodes import Node
+from memlineage.policy.principals import read_patterns
 from memlineage.policy.rule import (
     All,
     AnyOf,
@@ -90,10 +91,10 @@ def _source(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     on = (Verb.READ, Verb.WRITE, Verb.UPDATE)
     rules = []
     if "deny" in found:
-        listed = _test(Origin.UNIT, "creator", "matches", reader.principals(found["deny"]))
+        listed = _test(Origin.UNIT, "creator", "matches", read_patterns(reader.shape, found["deny"]))
         rules.append(draft.rule(Consequence.DENY, on, listed, suffix="deny", reason="this source is refused"))
     if "allow" in found:
-        unlisted = Not(_test(Origin.UNIT, "creator", "matches", reader.principals(found["allow"])))
+        unlisted = Not(_test(Origin.UNIT, "creator", "matches", read_patterns(reader.shape, found["allow"])))
         rules.append(draft.rule(Consequence.DENY, on, unlisted, suffix="allow", reason="this source is not listed"))
     if "min_confidence" in found:
         least = reader.shape.number(found["min_confidence"], least=0, most=1)
@@ -117,7 +118,7 @@ def _freshness(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     target = draft.target
     for key in ("tags", "kinds", "creators"):
         if key in found:
-            texts = reader.principals(found[key]) if key == "creators" else shape.texts(found[key])
+            texts = read_patterns(reader.shape, found[key]) if key == "creators" else shape.texts(found[key])
             target = msgspec.structs.replace(target, **{key: texts})
     limit = shape.seconds(found["max_age"]) if "max_age" in found else 0.0
     if "cost" in found:
@@ -169,7 +170,7 @@ def _write_protection(reader: RuleReader, node: Node, draft: Draft) -> Expansion
     found = reader.shape.mapping(node, ("declared_by",))
     deny, on = Consequence.DENY, (Verb.UPDATE,)
     if "declared_by" in found:
-        patterns = reader.principals(found["declared_by"])
+        patterns = read_patterns(reader.shape, found["declared_by"])
         reason = "only a user or the host changes what was declared so"
         stranger = Not(_BY_PERSON)
         old = All((_test(Origin.OLD, "creator", "matches", patterns), stranger))

@@ -58,11 +58,7 @@ def parse_yaml(text: str, faults: Faults) -> Node | None:
     except _Stop:
         return None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        problem = ": ".join(part for part in (error.context, error.problem) if part)
-        cure = "indent with spaces" if "\\t" in problem else "check indentation, quotes and brackets"
-        faults.at(line, column, "", "syntax", f"not valid YAML ({problem}); {cure}")
+        _report(error, text, faults)
         return None
     except yaml.YAMLError as error:
         position = getattr(error, "position", 0)
@@ -71,6 +67,20 @@ def parse_yaml(text: str, faults: Faults) -> Node | None:
         faults.at(line, column, "", "syntax", f"not valid YAML ({str(error).splitlines()[0]}); remove that character")
         return None
     return builder.root
+
+
+def _report(error: yaml.MarkedYAMLError, text: str, faults: Faults) -> None:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    problem = ": ".join(part for part in (error.context, error.problem) if part)
+    if "nesting depth" in problem:
+        # The C library looks ahead, and has a bound of its own.
+        faults.at(line, column, "", "too_deep", f"nested deeper than {MAX_DEPTH} levels; flatten the document")
+        return
+    here = text.split("\n", line)[line - 1 : line]
+    tab = bool(here) and here[0][column - 1 : column] == "\t"
+    cure = "indent with spaces, not tabs" if tab else "check indentation, quotes and brackets"
+    faults.at(line, column, "", "syntax", f"not valid YAML ({problem}); {cure}")
 
 
 class _Builder:
@@ -118,6 +128,7 @@ class _Builder:
         value = _resolve(event.value) if plain else event.value
         if isinstance(value, float) and not math.isfinite(value):
             self.faults.at(*_place(event), path, "bad_number", f"{event.value} is not a finite number")
+            value = 0.0
         self.attach(Node(value, *_place(event), path, key_at))
 
     def attach(self, node: Node) -> None:
