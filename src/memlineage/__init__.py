@@ -1,1 +1,50 @@
-"""MemLineage: memory for LLM agents that knows where every memory came from, and enforces it."""
+"""MemLineage: memory for LLM agents that knows where every memory came from, and enforces it.
+
+>>> import memlineage as ml
+>>> memory = ml.Memory.open()
+>>> trip = memory.scope(user="alice")
+>>> city = trip.store("Destination is Kyoto", creator="user:alice", subject="trip", key="destination")
+>>> plan = trip.store("Stay at Ryokan Aoi", creator="reasoning", depends_on=[city])
+>>> trip.invalidate(city, reason="the trip was called off").status.value
+'invalid'
+>>> trip.get(plan).status.value
+'contaminated'
+"""
+
+from memlineage.engine.inputs import Limits
+from memlineage.engine.memory import Memory
+from memlineage.engine.results import ActionResult, Affected, Change, Consequences, Impact, Page, Trace, Withheld
+from memlineage.engine.retrieval import Found
+from memlineage.engine.scope import Scope
+from memlineage.engine.tracking import Step, carry
+from memlineage.errors import (
+    CapabilityError,
+    ConflictError,
+    CycleError,
+    InvalidInputError,
+    LedgerError,
+    MemLineageError,
+    PolicyDocumentError,
+    PolicyViolationError,
+    QuotaError,
+    ScopeRequiredError,
+    StoreError,
+    UnknownUnitError,
+)
+from memlineage.lineage.explain import Explanation
+from memlineage.model.ids import Ref
+from memlineage.model.principal import Authority, Integrity
+from memlineage.model.state import Standing, Status
+from memlineage.model.unit import Cause, Edge, Lineage, Role, Unit
+from memlineage.policy import Budget, Decision, Effect, PolicySet
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ActionResult", "Affected", "Authority", "Budget", "CapabilityError", "Cause", "Change", "ConflictError",
+    "Consequences", "CycleError", "Decision", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity",
+    "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
+    "PolicyDocumentError", "PolicySet", "PolicyViolationError", "QuotaError", "Ref", "Role", "Scope",
+    "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
+    "Withheld", "carry",
+]  # fmt: skip

@@ -111,7 +111,7 @@ class Graph(Protocol):
 def own_code(kinds: Collection[int], *, replaced: bool) -> int:
     """The own-state code of a version: its worst cause, a later version counting between expired and archived."""
     worst = min(kinds, default=0)
-    if replaced and (worst == 0 or worst == CauseKind.ARCHIVED):
+    if replaced and worst in (0, CauseKind.ARCHIVED):
         return OWN_SUPERSEDED
     return worst
 

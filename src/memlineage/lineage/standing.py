@@ -35,10 +35,12 @@ class Settlement(msgspec.Struct, frozen=True):
     Attributes:
         standing: new standing of each version whose standing changed.
         winner: new winner (0 for none) of each version whose lost key changed.
+        was: (own state, winner, standing) before, of each version in either.
     """
 
     standing: dict[int, int]
     winner: dict[int, int]
+    was: dict[int, tuple[int, int, int]]
 
 
 def condition(parent: Node, child: Node, nodes: Mapping[int, Node]) -> int:
@@ -101,11 +103,15 @@ def resettle(graph: Graph, seeds: Iterable[int], recheck: Recheck | None = None)
     before: dict[int, int] = {}
     changed = _sweep(graph, seeds, _contaminated_of, before)
     ranked = recheck(changed) if recheck is not None else set()
-    winners = _compete(graph, seeds | changed | ranked)
+    lost: dict[int, int] = {}
+    winners = _compete(graph, seeds | changed | ranked, lost)
     _sweep(graph, seeds | changed | set(winners), standing_of, before)
-    nodes = graph.load(before)
+    nodes = graph.load([*before, *winners])
     standing = {n: nodes[n].standing for n, old in before.items() if nodes[n].standing != old}
-    return Settlement(standing, winners)
+    was = {
+        n: (nodes[n].own, lost.get(n, nodes[n].winner), before.get(n, nodes[n].standing)) for n in [*standing, *winners]
+    }
+    return Settlement(standing, winners, was)
 
 
 def _sweep(graph: Graph, seeds: set[int], evaluate: Evaluate, before: dict[int, int]) -> set[int]:
@@ -128,7 +134,7 @@ def _sweep(graph: Graph, seeds: set[int], evaluate: Evaluate, before: dict[int, 
     return changed
 
 
-def _compete(graph: Graph, touched: set[int]) -> dict[int, int]:
+def _compete(graph: Graph, touched: set[int], lost: dict[int, int]) -> dict[int, int]:
     """Settle who holds the key in every group that a touched version belongs to (section 10)."""
     nodes = graph.load(touched)
     moved: dict[int, int] = {}
@@ -141,6 +147,7 @@ def _compete(graph: Graph, touched: set[int]) -> dict[int, int]:
             node = nodes[member]
             lost_to = best.n if best is not None and node is not best and node in contenders else 0
             if lost_to != node.winner:
+                lost.setdefault(member, node.winner)
                 node.winner = lost_to
                 moved[member] = lost_to
     return moved

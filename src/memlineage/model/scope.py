@@ -54,6 +54,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             raise ScopeRequiredError("a scope needs a tenant; leave it out for 'default'")
         return cls(tenant=tenant, user=user, agent=agent, session=session)
 
+    @classmethod
+    def of(cls, wall: Wall) -> Scope:
+        """The scope that a unit was stored from."""
+        return cls(tenant=wall.tenant, user=wall.user, agent=wall.agent, session=wall.session)
+
     def wall(self, visibility: Visibility) -> Wall:
         """The walls that a unit stored from here stands in."""
         if visibility is Visibility.AGENT and self.agent is None:

@@ -196,6 +196,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it may be relied on now."""
         return self.status is Status.ACTIVE
 
+    def __hash__(self) -> int:
+        return hash(self.ref)
+
     def __repr__(self) -> str:
         text = self.content if len(self.content) <= 60 else self.content[:57] + "…"
         return f"<Unit {self.ref.short} {self.status.value} {text!r} by {self.creator}>"

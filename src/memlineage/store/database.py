@@ -21,7 +21,7 @@ import apsw
 from memlineage.errors import StoreError
 from memlineage.store.sql import SCHEMA
 
-__all__ = ["FORMAT", "MEMORY", "Connection", "Database", "ids"]
+__all__ = ["FORMAT", "MEMORY", "Connection", "Database", "fetch", "ids"]
 
 FORMAT: Final = 1
 """Version of the file format, kept in `user_version`."""
@@ -35,6 +35,11 @@ Connection = apsw.Connection
 def ids(values: Iterable[int]) -> Any:
     """Integer ids as one carray binding. SQLite wants at least one: callers skip empty batches."""
     return apsw.carray(array("q", values))
+
+
+def fetch(connection: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query."""
+    return connection.execute(sql, bindings).fetchall()
 
 
 class Database:

@@ -27,7 +27,7 @@ class StoreGraph:
 
     def __init__(self, connection: Connection, names: Names, *, due: Collection[int] = (), quorum: int = 0) -> None:
         self._connection = connection
-        self._names = names
+        self.names = names
         self._due = frozenset(due)
         self._quorum = quorum
         self._nodes: dict[int, Node] = {}
@@ -73,7 +73,7 @@ class StoreGraph:
             found[n] = Node(
                 n=n, unit=u, version=version, group=g, form=form, own=own, quarantined=bool(quarantined),
                 current=bool(current), equivalent=equivalent, winner=winner, standing=standing, integrity=level,
-                authority=authority(self._names.principal(by), Integrity(level)), timestamp=ts, seq=seq,
+                authority=authority(self.names.principal(by), Integrity(level)), timestamp=ts, seq=seq,
                 supports=supports[n],
             )  # fmt: skip
         return found
@@ -111,6 +111,10 @@ class StoreGraph:
         """Recorded equivalences (older, newer) of these older versions."""
         return [(older, newer) for older, newer in self._query("verdicts", ids)]
 
+    def confidences(self, ids: Collection[int]) -> list[int | None]:
+        """Confidences of these versions, in millionths."""
+        return [c for (c,) in self._query("confidences", ids)]
+
     def written(self, ids: Iterable[int]) -> Mapping[int, Written]:
         """What these versions were written with."""
         wanted = set(ids) - self._written.keys()
@@ -119,9 +123,9 @@ class StoreGraph:
             parents[child].append((parent, role))
         for n, creator, actor, integrity, endorsed in self._query("written", wanted):
             self._written[n] = Written(
-                creator=self._names.principal(creator),
-                creator_level=self._names.level(creator),
-                actor_level=self._names.level(actor),
+                creator=self.names.principal(creator),
+                creator_level=self.names.level(creator),
+                actor_level=self.names.level(actor),
                 parents=tuple(parents[n]),
                 endorsed=endorsed,
                 integrity=integrity,

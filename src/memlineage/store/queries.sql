@@ -43,6 +43,9 @@ SELECT e.child, e.parent, e.role FROM carray(?1) c JOIN edge e ON e.child = c.va
 -- name: written_children
 SELECT e.parent, e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value WHERE e.justification = 0;
 
+-- name: confidences
+SELECT v.confidence FROM carray(?1) c JOIN version v ON v.n = c.value;
+
 -- name: by_principal
 SELECT n FROM version WHERE creator = ?1 UNION SELECT n FROM version WHERE actor = ?1;
 
@@ -124,3 +127,15 @@ INSERT INTO edge (child, justification, parent, role, weight) VALUES (?, ?, ?, ?
 
 -- name: put_cause
 INSERT INTO cause (seq, n, kind, by, reason, salt, at_us) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: deletable
+SELECT v.n FROM version v JOIN unit u ON u.current = v.n LEFT JOIN state s ON s.n = v.n
+WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval') AND coalesce(s.own, 0) NOT IN (1, 4)
+ORDER BY v.n;
+
+-- name: actions_among
+SELECT v.n FROM carray(?1) c JOIN version v ON v.n = c.value WHERE v.kind = 'action' ORDER BY v.n;
+
+-- name: said_between  (not invalid yet)
+SELECT v.n FROM version v JOIN principal p ON p.p = v.creator LEFT JOIN state s ON s.n = v.n
+WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3 AND coalesce(s.own, 0) NOT IN (1, 2) ORDER BY v.n;

@@ -99,6 +99,7 @@ CREATE INDEX version_ns ON version (ns, n);
 CREATE INDEX version_form ON version (form, ns);
 CREATE INDEX version_contest ON version (g, n) WHERE g <> 0;
 CREATE INDEX version_until ON version (valid_until) WHERE valid_until IS NOT NULL AND waived = 0;
+CREATE INDEX version_action ON version (creator_id) WHERE kind IN ('action', 'approval');
 CREATE INDEX version_creator ON version (creator);
 CREATE INDEX version_actor ON version (actor);
 
@@ -140,8 +141,7 @@ CREATE TABLE endorsement (
     reason     TEXT,
     salt       BLOB,
     expires_us INTEGER,
-    action     TEXT,                    -- hash of the one action it is bound to
-    used       INTEGER                  -- the event of that action
+    action     TEXT                     -- hash of the one action it is bound to, which may use it once
 ) STRICT;
 CREATE INDEX endorsement_n ON endorsement (n);
 
@@ -162,11 +162,11 @@ CREATE TABLE context (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE idempotency (
-    ns     INTEGER NOT NULL,
+    w      INTEGER NOT NULL REFERENCES wall,
     name   TEXT NOT NULL,
     n      INTEGER NOT NULL,
     digest BLOB NOT NULL,
-    PRIMARY KEY (ns, name)
+    PRIMARY KEY (w, name)
 ) STRICT, WITHOUT ROWID;
 
 -- Who is refreshing what, so that one process in all calls the tool (single flight), and how it ended.
@@ -191,3 +191,5 @@ CREATE INDEX decision_at ON decision (at_us);
 CREATE VIRTUAL TABLE text USING fts5 (
     ns, terms, content='', contentless_delete=1, tokenize='porter unicode61'
 );
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(text, 'row');
+CREATE INDEX version_bookkeeping ON version (ns, n) WHERE kind IN ('verification', 'approval');

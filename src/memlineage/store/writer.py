@@ -70,7 +70,8 @@ class Writer:
             p = int(self.connection.execute("SELECT coalesce(max(p), 0) + 1 FROM principal").get)
             self.connection.execute("INSERT INTO principal (p, name, salt) VALUES (?, ?, ?)", (p, name, salt))
         self.connection.execute(
-            "UPDATE principal SET level = coalesce(?2, level), verifier = coalesce(?3, verifier), salt = ?4 WHERE p = ?1",
+            "UPDATE principal SET level = coalesce(?2, level), verifier = coalesce(?3, verifier), salt = ?4"
+            " WHERE p = ?1",
             (p, level, verifier, salt),
         )
         body = {"level": level, "name": commitment(salt, name.encode()), "p": p, "verifier": verifier}
@@ -233,7 +234,7 @@ class Writer:
         graph = self.graph()
         reranked = self._relevel(graph, self._releveled)
         seeds = self._seeds | reranked
-        settlement = Settlement({}, {})
+        settlement = Settlement({}, {}, {})
         if seeds:
             graph = self.graph()
             settlement = resettle(graph, seeds, self._recheck(graph, seeds) if self._quorum else None)

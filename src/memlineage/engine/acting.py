@@ -1,0 +1,97 @@
+"""Who acts, from where, and what they have seen (semantics.md, sections 0, 6 and 10)."""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+
+from memlineage.errors import InvalidInputError
+from memlineage.model.ids import Ref
+from memlineage.model.principal import HOST, kind_of, parse_principal
+from memlineage.model.scope import Scope
+
+__all__ = ["Acting", "Exposure"]
+
+_MAX_EXPOSED = 256
+
+
+class Exposure:
+    """What a model has been shown since it last wrote, oldest first, bounded.
+
+    Each write of a model hangs on what was new in its context and on the write before it: the delta as edges,
+    the whole exposure as a chain. Thread-safe; one per model-side scope or step.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[Ref, None] = {}
+
+    def show(self, refs: list[Ref]) -> None:
+        """These versions were put in front of the model."""
+        with self._lock:
+            for ref in refs:
+                self._seen.pop(ref, None)
+                self._seen[ref] = None
+            for ref in list(self._seen)[:-_MAX_EXPOSED]:
+                del self._seen[ref]
+
+    def seen(self) -> tuple[Ref, ...]:
+        """What was shown since the last write, and that write."""
+        with self._lock:
+            return tuple(self._seen)
+
+    def wrote(self, ref: Ref) -> None:
+        """The model wrote this: from here on the chain continues."""
+        with self._lock:
+            self._seen = {ref: None}
+
+
+class Acting(msgspec.Struct, frozen=True, kw_only=True):
+    """An authenticated actor in a scope.
+
+    Attributes:
+        scope: the walls it acts within.
+        actor: `system` for the host program, else the agent.
+        tools: tools whose output this actor may write, because its adapter runs them.
+        exposure: what the model behind it has seen; None for the host program.
+    """
+
+    scope: Scope
+    actor: str = HOST
+    tools: frozenset[str] = frozenset()
+    exposure: Exposure | None = None
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the host program itself acts."""
+        return self.actor == HOST
+
+    def may_claim(self, principal: str) -> bool:
+        """Whether this actor may speak as that principal. A claim above the actor is refused (section 0)."""
+        if self.is_host or principal == self.actor or principal in self.tools:
+            return True
+        return kind_of(principal) in {"reasoning", "external"}
+
+    def speaker(self, claimed: str | None, *, name: str = "creator") -> str:
+        """The principal that speaks: as claimed, else the scope's user for the host, else the actor itself."""
+        if claimed is not None:
+            return parse_principal(claimed, user=self.scope.user, name=name)
+        if not self.is_host:
+            return self.actor
+        return f"user:{self.scope.user}" if self.scope.user is not None else f"agent:{self.scope.agent}"
+
+    def decider(self, claimed: str | None) -> str:
+        """The principal behind `by=`: as claimed, else the scope's user, else whoever acts."""
+        if claimed is None and self.is_host and self.scope.user is None:
+            return HOST
+        return self.speaker(claimed, name="by")
+
+    def as_agent(self, actor: str, tools: frozenset[str]) -> Acting:
+        """The same scope on the model's side. An agent cannot widen what it already is."""
+        principal = parse_principal(actor, name="actor")
+        if kind_of(principal) != "agent":
+            raise InvalidInputError(f"acting_as({actor!r}): only an agent can act here, e.g. 'agent:planner'")
+        if not self.is_host and (principal != self.actor or not tools <= self.tools):
+            raise InvalidInputError(f"{self.actor} cannot act as {principal} with more tools; ask the host's scope")
+        return Acting(scope=self.scope, actor=principal, tools=tools, exposure=Exposure())

@@ -1,0 +1,183 @@
+"""What writing something would mean: its edges, its integrity, whether it is an echo or an old refuted claim.
+
+Everything here is found out inside the write transaction, before policy decides, and nothing is written
+(semantics.md, sections 0, 3 and 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.inputs import Draft, Link, Target
+from memlineage.engine.snapshot import Known, resolve
+from memlineage.errors import UnknownUnitError
+from memlineage.lineage.graph import Node, shown
+from memlineage.lineage.integrity import written_integrity
+from memlineage.lineage.paths import ancestry, closes_cycle
+from memlineage.model.content import form_key
+from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
+from memlineage.model.scope import Wall
+from memlineage.model.state import Status
+from memlineage.model.unit import MICRO, Role
+from memlineage.store.graph import StoreGraph
+from memlineage.store.records import NewEdge
+from memlineage.store.sql import QUERIES
+from memlineage.store.writer import Writer
+
+__all__ = ["Admission", "Protection", "admit", "echo_of", "equivalent_versions", "link_edges", "protection_of"]
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write would be.
+
+    Attributes:
+        edges: what it hangs on.
+        integrity: what it may justify.
+        authority: the rank of its creator at that integrity.
+        reassertion: `none`; `linked` to a dead claim that it may repeat; `unsupported` when it may not.
+        reasserts: that dead claim.
+    """
+
+    edges: tuple[NewEdge, ...]
+    integrity: Integrity
+    authority: Authority
+    reassertion: str
+    reasserts: int | None
+
+
+class Protection(msgspec.Struct, frozen=True):
+    """What an update is measured against: the greatest rank among the current and all later versions."""
+
+    authority: int
+    integrity: int
+
+
+def link_edges(writer: Writer, acting: Acting, links: Iterable[Link]) -> tuple[NewEdge, ...]:
+    """The edges that links stand for. Every parent must be visible here; a parent named twice counts once."""
+    edges: dict[tuple[int, Role], int] = {}
+    for link in links:
+        parent = resolve(writer.connection, writer.names, acting.scope, link.target).n
+        edges[parent, link.role] = max(link.weight, edges.get((parent, link.role), 0))
+    return tuple(NewEdge(parent, int(role), weight) for (parent, role), weight in sorted(edges.items()))
+
+
+def exposure_edges(writer: Writer, acting: Acting, creator: str, declared: Iterable[NewEdge]) -> tuple[NewEdge, ...]:
+    """What the model had in front of it and did not name (role `exposed`); nothing for anyone else's words."""
+    if acting.exposure is None or not is_model_side(creator):
+        return ()
+    known = {edge.parent for edge in declared}
+    edges = []
+    for ref in acting.exposure.seen():
+        try:
+            parent = resolve(writer.connection, writer.names, acting.scope, Target(ref.id, ref.version)).n
+        except UnknownUnitError:  # a share that was revoked since: it is no longer in anyone's sight
+            continue
+        if parent not in known:
+            edges.append(NewEdge(parent, int(Role.EXPOSED), MICRO))
+    return tuple(edges)
+
+
+def echo_of(writer: Writer, draft: Draft, edges: Sequence[NewEdge]) -> int | None:
+    """The unit that a model merely repeats (section 10): active or pending, in its exposure or its parents."""
+    if not is_model_side(draft.creator):
+        return None
+    form = form_key(draft.content)
+    graph = writer.graph()
+    nodes = graph.load({edge.parent for edge in edges})
+    same = [nodes[e.parent] for e in edges if nodes[e.parent].form == form and _usable(nodes[e.parent])]
+    claims = _claims(writer, [node.n for node in same])
+    matching = [node for node in same if _same_claim(draft.subject, draft.key, *claims[node.n])]
+    return max(matching, key=lambda node: node.rank).n if matching else None
+
+
+def _usable(node: Node) -> bool:
+    return shown(node.own, node.winner, node.standing) in {Status.ACTIVE, Status.PENDING}
+
+
+def _claims(writer: Writer, wanted: Iterable[int]) -> dict[int, tuple[str | None, str | None]]:
+    rows = (writer.connection.execute("SELECT n, subject, key FROM version WHERE n = ?", (n,)).get for n in wanted)
+    return {n: (subject, key) for n, subject, key in rows}
+
+
+def _same_claim(subject: str | None, key: str | None, other_subject: str | None, other_key: str | None) -> bool:
+    """Subject and key are equal, a missing one matching any."""
+    subjects = subject is None or other_subject is None or subject == other_subject
+    return subjects and (key is None or other_key is None or key == other_key)
+
+
+def admit(
+    writer: Writer, acting: Acting, draft: Draft, edges: tuple[NewEdge, ...], wall: Wall, *, revises: int | None = None
+) -> Admission:
+    """What this write would be, given what it hangs on. An update also hangs on the version it revises."""
+    graph = writer.graph()
+    all_edges = edges if revises is None else (*edges, NewEdge(revises, int(Role.REVISES), MICRO))
+    nodes = graph.load({edge.parent for edge in all_edges})
+    levels = [(nodes[edge.parent].integrity, edge.role) for edge in all_edges]
+    integrity = written_integrity(
+        draft.creator, writer.names.level_of(draft.creator), writer.names.level_of(acting.actor), levels
+    )
+    reassertion, dead = _reassertion(writer, graph, draft, edges, wall, integrity)
+    return Admission(
+        edges=all_edges,
+        integrity=integrity,
+        authority=authority(draft.creator, integrity),
+        reassertion=reassertion,
+        reasserts=dead,
+    )
+
+
+def _reassertion(
+    writer: Writer, graph: StoreGraph, draft: Draft, edges: Sequence[NewEdge], wall: Wall, integrity: Integrity
+) -> tuple[str, int | None]:
+    """The guard of section 10: what was found wrong stays out unless someone independent says it again."""
+    _, ns = writer.names.intern_wall(wall)
+    dead = [
+        (n, unit)
+        for n, unit, subject, key, w in writer.connection.execute(
+            QUERIES["said_and_dead"], (form_key(draft.content), ns)
+        )
+        if writer.names.wall(w).group == wall.group and _same_claim(draft.subject, draft.key, subject, key)
+    ]
+    if not dead:
+        return "none", None
+    newest = dead[0][0]
+    if kind_of(draft.creator) in {"user", "system"}:
+        return "linked", newest
+    if integrity is Integrity.UNTRUSTED:
+        return "unsupported", newest
+    parents = {edge.parent for edge in edges}
+    nodes = graph.load(ancestry(graph, parents))
+    if {nodes[n].unit for n in ancestry(graph, parents)} & {unit for _, unit in dead}:
+        return "unsupported", newest
+    if is_model_side(draft.creator) and not _has_active_parent(edges, nodes):
+        return "unsupported", newest
+    return "linked", newest
+
+
+def _has_active_parent(edges: Iterable[NewEdge], nodes: Mapping[int, Node]) -> bool:
+    declared = (nodes[edge.parent] for edge in edges if edge.role != Role.EXPOSED)
+    return any(shown(node.own, node.winner, node.standing) is Status.ACTIVE for node in declared)
+
+
+def protection_of(writer: Writer, known: Known) -> Protection:
+    """The versions that an update must not rank below: the current and all later ones, or all if none is current."""
+    rows = list(writer.connection.execute(QUERIES["unit_versions"], (known.unit,)))
+    standing = [version for _, version, quarantined, _ in rows if not quarantined]
+    first = max(standing, default=0)
+    nodes = writer.graph().load([n for n, version, _, _ in rows if version >= first])
+    return Protection(max(node.authority for node in nodes.values()), max(node.integrity for node in nodes.values()))
+
+
+def equivalent_versions(
+    writer: Writer, known: Known, forms: Mapping[bytes, bool], edges: Iterable[NewEdge]
+) -> tuple[int, ...]:
+    """Earlier versions that the new one says again, as judged per form, where recording it closes no cycle."""
+    rows = writer.connection.execute(
+        "SELECT n, form FROM version WHERE u = ? AND content IS NOT NULL ORDER BY n", (known.unit,)
+    )
+    parents = {edge.parent for edge in edges if edge.role != Role.REVISES}
+    graph = writer.graph()
+    return tuple(n for n, form in rows if forms.get(form, False) and not closes_cycle(graph, below=n, parents=parents))

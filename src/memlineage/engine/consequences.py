@@ -1,0 +1,253 @@
+"""Acts on what is stored: hold something against it, take that back, support it, vouch for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.admission import link_edges
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement, background
+from memlineage.engine.inputs import Draft, Link, Target
+from memlineage.engine.results import Change, Consequences
+from memlineage.engine.snapshot import Known, resolve
+from memlineage.engine.writing import Writing
+from memlineage.errors import CycleError, InvalidInputError, PolicyViolationError, QuotaError
+from memlineage.lineage.graph import shown
+from memlineage.lineage.paths import closes_cycle
+from memlineage.model.content import check_text
+from memlineage.model.ids import Ref
+from memlineage.model.principal import HOST, Integrity
+from memlineage.model.scope import Scope
+from memlineage.model.state import CauseKind
+from memlineage.model.time import to_us
+from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
+from memlineage.store.database import fetch, ids
+from memlineage.store.records import NewEdge
+from memlineage.store.sql import QUERIES
+from memlineage.store.units import read_refs, read_units
+from memlineage.store.writer import Writer
+
+__all__ = ["ConsequencesVerbs"]
+
+_REPORTED: Final = 1000
+_END: Final = (1 << 63) - 1
+_VERBS: Final = {
+    CauseKind.INVALID: "invalidate",
+    CauseKind.RETRACTED: "retract",
+}
+
+
+class ConsequencesVerbs:
+    """Invalidate, retract, restore, reverify, corroborate, endorse."""
+
+    def __init__(self, core: Core, enforcement: Enforcement, writing: Writing) -> None:
+        self._core = core
+        self._enforcement = enforcement
+        self._writing = writing
+
+    def hold(
+        self, acting: Acting, target: Target, kind: CauseKind, *, by: str | None, reason: str | None, verb: str = ""
+    ) -> Consequences:
+        """Hold a cause against a version; all that follows is in force when this returns."""
+        principal = acting.decider(by)
+        said = _reason(reason)
+        with self._core.write() as writer:
+            known, unit = self._permitted(writer, acting, target, verb or _VERBS[kind], principal)
+            if CauseKind.ERASED in {cause.kind for cause in unit.causes}:
+                raise InvalidInputError(f"{unit.ref} was erased; nothing more can be held against it")
+            writer.add_cause(known.n, kind, by=principal, reason=said)
+            return _settled(writer, known.n)
+
+    def delete_all(self, acting: Acting, *, by: str | None, reason: str | None) -> int:
+        """Retract every current version in this scope's own walls that is not retracted yet; returns how many."""
+        principal = acting.decider(by)
+        said = _reason(reason)
+        with self._core.write() as writer:
+            rows = [
+                n
+                for ns in writer.names.namespaces(acting.scope)
+                for (n,) in writer.connection.execute(QUERIES["deletable"], (ns,))
+            ]
+            units = read_units(writer.connection, writer.names, rows)
+            own = {n: unit for n, unit in units.items() if acting.scope.owns(unit.wall)}
+            for n, unit in own.items():
+                self._enforcement.act_on("delete", acting, unit, by=principal, now_us=writer.now_us, names=writer.names)
+                writer.add_cause(n, CauseKind.RETRACTED, by=principal, reason=said)
+            return len(own)
+
+    def distrust(
+        self, principal: str, *, since: datetime | None, until: datetime | None, reason: str | None
+    ) -> list[Consequences]:
+        """Invalidate what a principal said in a span of time, everywhere. The operator's act."""
+        said = _reason(reason)
+        first = 0 if since is None else to_us(since, name="since")
+        last = _END if until is None else to_us(until, name="until")
+        with self._core.write() as writer:
+            rows = fetch(writer.connection, QUERIES["said_between"], (principal, first, last))
+            numbers = [n for (n,) in rows]
+            for unit in read_units(writer.connection, writer.names, numbers).values():
+                acting = background(Scope.of(unit.wall))
+                self._enforcement.act_on("invalidate", acting, unit, by=HOST, now_us=writer.now_us, names=writer.names)
+            for n in numbers:
+                writer.add_cause(n, CauseKind.INVALID, by=HOST, reason=said)
+            writer.settle()
+            units = read_units(writer.connection, writer.names, numbers)
+            return [Consequences(unit=unit) for unit in units.values()]
+
+    def restore(
+        self, acting: Acting, target: Target, *, cause: str | None, by: str | None, reason: str | None
+    ) -> Consequences:
+        """Remove one cause: the latest of the kind named, else the latest of all; never `erased`."""
+        principal = acting.decider(by)
+        said = _reason(reason)
+        kind = None if cause is None else _cause_kind(cause)
+        with self._core.write() as writer:
+            known, unit = self._permitted(writer, acting, target, "restore", principal)
+            held = [c for c in unit.causes if c.kind is not CauseKind.ERASED and (kind is None or c.kind is kind)]
+            if not held:
+                raise InvalidInputError(_nothing_to_restore(unit, cause))
+            latest = max(held, key=lambda c: c.seq)
+            writer.lift_cause(known.n, latest.seq, latest.kind, by=principal, reason=said)
+            return _settled(writer, known.n)
+
+    def reverify(
+        self, acting: Acting, target: Target, *, by: str | None, evidence: Sequence[Link], word: Draft
+    ) -> Consequences:
+        """Add a justification of one's own word, a unit that can be invalidated itself, and evidence."""
+        principal = acting.decider(by)
+        [item] = self._writing.prepare([word])
+        with self._core.write() as writer:
+            known, unit = self._permitted(writer, acting, target, "reverify", principal)
+            edges = link_edges(writer, acting, evidence)
+            said = self._writing.store_one(writer, acting, item, reserved=True)
+            edges = (*edges, NewEdge(said.n, int(Role.DEPENDS), MICRO))
+            self._justify(writer, acting, known, unit, edges, principal)
+            return _settled(writer, known.n)
+
+    def corroborate(
+        self, acting: Acting, target: Target, *, creator: str | None, depends_on: Sequence[Link]
+    ) -> Consequences:
+        """Add a justification by other units that say so independently."""
+        principal = acting.decider(creator)
+        with self._core.write() as writer:
+            known, unit = self._permitted(writer, acting, target, "corroborate", principal)
+            edges = link_edges(writer, acting, depends_on)
+            self._justify(writer, acting, known, unit, edges, principal)
+            return _settled(writer, known.n)
+
+    def _justify(
+        self, writer: Writer, acting: Acting, known: Known, unit: Unit, edges: Sequence[NewEdge], principal: str
+    ) -> None:
+        """The conditions of section 2: a strong edge, no cycle, no lower integrity than the unit's."""
+        if not any(edge.weight >= TAU_MICRO and edge.role in CARRYING for edge in edges):
+            raise InvalidInputError(
+                f"a justification of {unit.ref} needs at least one strong edge (weight 0.5 or more)"
+            )
+        number = 1 + max((edge.justification for edge in unit.lineage.dependencies), default=0)
+        if number > self._core.limits.justifications:
+            raise QuotaError(
+                f"{unit.ref} has {number} justifications already; the limit is {self._core.limits.justifications}"
+            )
+        graph = writer.graph()
+        parents = [edge.parent for edge in edges]
+        if closes_cycle(graph, below=known.n, parents=parents):
+            raise CycleError(
+                f"{unit.ref} is itself among what it would rest on; name evidence that does not descend from it"
+            )
+        nodes = graph.load(parents)
+        levels = (writer.names.level_of(principal), writer.names.level_of(acting.actor))
+        if min(*levels, *(nodes[p].integrity for p in parents)) < unit.integrity:
+            decision = self._enforcement.refuse(
+                "corroborate", unit, writer.now_us, f"its evidence is of lower integrity than {unit.integrity.name}"
+            )
+            raise PolicyViolationError(decision, str(decision))
+        writer.add_justification(known.n, edges)
+
+    def endorse(
+        self,
+        acting: Acting,
+        target: Target,
+        level: Integrity,
+        *,
+        by: str | None,
+        reason: str,
+        expires: datetime | None,
+        action: str | None,
+    ) -> Consequences:
+        """Vouch for one version at a level that is not above one's own."""
+        principal = acting.decider(by)
+        said = check_text(reason, name="reason", limit=10_000)
+        expires_us = None if expires is None else to_us(expires, name="expires")
+        with self._core.write() as writer:
+            known, unit = self._permitted(writer, acting, target, "endorse", principal, level)
+            mine = min(writer.names.level_of(principal), writer.names.level_of(acting.actor))
+            if mine < level:
+                decision = self._enforcement.refuse(
+                    "endorse", unit, writer.now_us, f"{principal} is {mine.name} and cannot vouch for {level.name}"
+                )
+                raise PolicyViolationError(decision, str(decision))
+            writer.endorse(known.n, level, by=principal, reason=said, expires_us=expires_us, action=action)
+            return _settled(writer, known.n)
+
+    def _permitted(
+        self,
+        writer: Writer,
+        acting: Acting,
+        target: Target,
+        verb: str,
+        principal: str,
+        level: Integrity | None = None,
+    ) -> tuple[Known, Unit]:
+        known = resolve(writer.connection, writer.names, acting.scope, target)
+        unit = read_units(writer.connection, writer.names, [known.n])[known.n]
+        self._enforcement.act_on(
+            verb, acting, unit, by=principal, now_us=writer.now_us, names=writer.names, level=level
+        )
+        return known, unit
+
+
+def _reason(reason: str | None) -> str | None:
+    return None if reason is None else check_text(reason, name="reason", limit=10_000)
+
+
+def _cause_kind(cause: str) -> CauseKind:
+    try:
+        return CauseKind[cause.upper()]
+    except (KeyError, AttributeError):
+        known = ", ".join(kind.label for kind in CauseKind if kind is not CauseKind.ERASED)
+        raise InvalidInputError(f"cause={cause!r} is unknown; choose one of {known}") from None
+
+
+def _nothing_to_restore(unit: Unit, cause: str | None) -> str:
+    what = "nothing" if cause is None else f"no cause {cause!r}"
+    hint = f"; it is {unit.status.value}" + (" for good" if CauseKind.ERASED in {c.kind for c in unit.causes} else "")
+    return f"{what} is held against {unit.ref} that could be removed{hint}; name another version as id@version"
+
+
+def _settled(writer: Writer, n: int) -> Consequences:
+    """Settle, and say what changed."""
+    settlement = writer.settle()
+    moved = sorted(settlement.was.keys() - {n})
+    reported = moved[:_REPORTED]
+    refs = read_refs(writer.connection, reported)
+    after = writer.graph().load(reported)
+    changes = []
+    for m in reported:
+        now = shown(after[m].own, after[m].winner, after[m].standing)
+        before = shown(*settlement.was[m])
+        if before is not now:
+            changes.append(Change(ref=Ref(*refs[m]), before=before, after=now))
+    actions = _actions(writer, moved)
+    units = read_units(writer.connection, writer.names, [n, *actions])
+    return Consequences(
+        unit=units[n], changed=tuple(changes), count=len(moved), actions=tuple(units[m] for m in actions)
+    )
+
+
+def _actions(writer: Writer, moved: Sequence[int]) -> list[int]:
+    if not moved:
+        return []
+    return [m for (m,) in writer.connection.execute(QUERIES["actions_among"], (ids(moved),))]

@@ -1,0 +1,85 @@
+"""What every operation runs on: the store, the clock, the policy generation in force, tools, and the log.
+
+Two doors lead to the tables. `write` is one transaction: time is settled first, the act is decided and written,
+derived state follows, and one commit ends it; a refusal rolls all of it back and leaves a line in the decision
+log. `read` is one snapshot, in which whatever has run out of time already counts as expired.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from memlineage.engine.decisions import DecisionLog
+from memlineage.engine.inputs import Limits
+from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.tools import ToolRegistry
+from memlineage.errors import PolicyViolationError
+from memlineage.model.ids import uuid7
+from memlineage.model.time import to_us
+from memlineage.policy import PolicySet
+from memlineage.recall.embedding import Embedder
+from memlineage.store.database import Database
+from memlineage.store.names import NameCache, Names
+from memlineage.store.writer import Writer
+
+__all__ = ["Clock", "Core"]
+
+Clock = Callable[[], datetime]
+Comparer = Callable[[str, str], bool]
+
+
+class Core:
+    """The shared parts of one open memory."""
+
+    def __init__(
+        self, database: Database, *, policies: PolicySet, embedder: Embedder, limits: Limits, clock: Clock | None
+    ) -> None:
+        self.database = database
+        self.policies = policies
+        self.embedder = embedder
+        self.limits = limits
+        self.tools = ToolRegistry()
+        self.comparers: dict[str, Comparer] = {}
+        self.log = DecisionLog()
+        self._clock = clock
+        self._names = NameCache()
+
+    def now_us(self) -> int:
+        """The present, in microseconds."""
+        return time.time_ns() // 1000 if self._clock is None else to_us(self._clock(), name="clock")
+
+    def new_id(self, now_us: int) -> str:
+        """A fresh id that sorts by time."""
+        return uuid7(now_us, os.urandom(10))
+
+    @contextmanager
+    def write(self) -> Iterator[Writer]:
+        """One act, in one transaction."""
+        try:
+            with self.database.writing() as connection:
+                names = Names(connection, self._names)
+                writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0)
+                writer.expire_due()
+                yield writer
+                writer.settle()
+                self.log.flush(connection)
+            names.keep()
+        except PolicyViolationError:
+            self._log_refusal()
+            raise
+
+    def _log_refusal(self) -> None:
+        with self.database.writing() as connection:
+            self.log.flush(connection)
+
+    @contextmanager
+    def read(self) -> Iterator[Snapshot]:
+        """One consistent view of everything."""
+        with self.database.reading() as connection:
+            names = Names(connection, self._names)
+            yield Snapshot(connection, names, self.now_us(), self.policies.quorum or 0)
+            names.keep()

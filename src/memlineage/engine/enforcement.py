@@ -1,0 +1,197 @@
+"""The one place where it is decided whether something may happen (row B1).
+
+Verbs and background passes alike come here, inside the transaction they would write in, so that what was judged
+is what is written. Walls are not a matter of policy: whatever the documents say, nothing crosses them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.admission import Admission, Protection
+from memlineage.engine.core import Core
+from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
+from memlineage.errors import PolicyViolationError
+from memlineage.model.principal import HOST, Integrity, kind_of
+from memlineage.model.scope import Scope
+from memlineage.model.unit import Unit
+from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, Request, decide
+from memlineage.store.graph import StoreGraph
+from memlineage.store.names import Names
+from memlineage.store.records import NewVersion
+
+__all__ = ["Enforcement", "background"]
+
+WALLS = "walls"
+"""Name of the built-in rule that no document can lift."""
+
+INTEGRITY = "integrity"
+"""Name of the built-in rule that nobody raises what is above himself."""
+
+_CANNOT_CARRY_OUT = frozenset({ObligationKind.DOWNGRADE, ObligationKind.NOTIFY_OWNER, ObligationKind.REFRESH})
+
+
+def background(scope: Scope) -> Acting:
+    """The system acting on its own, in the walls of the unit it works on."""
+    return Acting(scope=scope)
+
+
+class Enforcement:
+    """Asks policy, logs the answer, and raises on a refusal."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def read(
+        self,
+        acting: Acting,
+        unit: Unit,
+        *,
+        now_us: int,
+        graph: StoreGraph,
+        n: int,
+        purpose: str | None = None,
+        critical: bool = False,
+        budget: Budget | None = None,
+        refresh_cost: float = 0.0,
+    ) -> Decision:
+        """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
+        context = self._context(acting, acting.decider(None), graph.names, unit=unit)
+        in_sight = acting.scope.sees(unit.wall)
+        context |= {"in_walls": in_sight, "purpose": purpose, "critical": critical, "refresh_cost": refresh_cost}
+        if budget is not None:
+            context["budget"] = budget.max_cost
+        facts = Facts(unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n), now_us=now_us)
+        decision = self._decide("read", facts, now_us, budget)
+        if decision.effect is not Effect.ALLOW:
+            self._core.log.add(now_us, decision)
+        return decision
+
+    def write(
+        self,
+        acting: Acting,
+        new: NewVersion,
+        admission: Admission,
+        *,
+        now_us: int,
+        names: Names,
+        old: Unit | None = None,
+        protection: Protection | None = None,
+    ) -> Decision:
+        """Whether a version may be written; raises `PolicyViolationError` if not."""
+        context = self._context(acting, new.creator, names, unit=old)
+        context |= {
+            "in_walls": acting.scope.owns(new.wall),
+            "authority": admission.authority,
+            "integrity_rank": Integrity(admission.integrity),
+            "reassertion": admission.reassertion,
+        }
+        if protection is not None:
+            context |= {
+                "protected_authority": protection.authority,
+                "protected_integrity": Integrity(protection.integrity),
+            }
+        fresh = new_facts(new, now_us)
+        facts = Facts(
+            unit=fresh, new=fresh, old=None if old is None else unit_facts(old), context=context, now_us=now_us
+        )
+        verb = "write" if old is None else "update"
+        return self._require(verb, facts, now_us, carries_out=frozenset({ObligationKind.QUARANTINE}))
+
+    def act_on(
+        self,
+        verb: str,
+        acting: Acting,
+        unit: Unit,
+        *,
+        by: str,
+        now_us: int,
+        names: Names,
+        level: Integrity | None = None,
+    ) -> Decision:
+        """Whether a verb may be applied to a stored version; raises if not."""
+        context = self._context(acting, by, names, unit=unit)
+        if level is not None:
+            context["integrity_rank"] = level
+        facts = Facts(unit=unit_facts(unit), context=context, now_us=now_us)
+        return self._require(verb, facts, now_us)
+
+    def gate(self, acting: Acting, *, by: str, extra: dict[str, Any], names: Names, now_us: int) -> Decision:
+        """What the documents say of an action; the gate adds what it found about support."""
+        context = self._context(acting, by, names, unit=None) | {"in_walls": True} | extra
+        return self._decide("act", Facts(context=context, now_us=now_us), now_us, None)
+
+    def refuse(self, verb: str, unit: Unit, now_us: int, reason: str) -> Decision:
+        """A refusal by the rules of semantics.md themselves, which no document can lift."""
+        plain = Decision(
+            id=self._core.new_id(now_us),
+            effect=Effect.DENY,
+            action=verb,
+            unit=str(unit.ref),
+            revision=self._core.policies.revision,
+        )
+        decision = _refuse(plain, INTEGRITY, reason)
+        self._core.log.add(now_us, decision)
+        return decision
+
+    def against(self, decision: Decision, rule: str, reason: str) -> Decision:
+        """The same decision, refused by a rule of semantics.md itself."""
+        return _refuse(decision, rule, reason)
+
+    def record(self, now_us: int, decision: Decision) -> None:
+        """Log a decision that was made elsewhere."""
+        self._core.log.add(now_us, decision)
+
+    def _context(self, acting: Acting, principal: str, names: Names, *, unit: Unit | None) -> dict[str, Any]:
+        scope = acting.scope
+        kind = kind_of(principal)
+        context: dict[str, Any] = {
+            "principal": principal,
+            "principal_kind": kind,
+            "actor": acting.actor,
+            "actor_may_claim": acting.may_claim(principal),
+            "is_verifier": principal != HOST and names.is_verifier(principal),
+            "tenant": scope.tenant,
+            "user": scope.user,
+            "agent": scope.agent,
+            "session": scope.session,
+        }
+        if unit is not None:
+            context |= {
+                "in_walls": scope.owns(unit.wall),
+                "is_owner": principal == unit.owner,
+                "is_author": principal == unit.creator,
+            }
+        return context
+
+    def _require(
+        self, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
+    ) -> Decision:
+        decision = self._decide(verb, facts, now_us, None)
+        undone = [o for o in decision.obligations if o.kind in _CANNOT_CARRY_OUT - carries_out]
+        if not facts.context.get("in_walls"):
+            decision = _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
+        elif undone and decision.allowed:
+            first = undone[0]
+            decision = _refuse(decision, first.rule, f"its obligation {first.kind.value!r} cannot be carried out here")
+        self._core.log.add(now_us, decision)
+        if not decision.allowed:
+            raise PolicyViolationError(decision, str(decision))
+        return decision
+
+    def _decide(self, verb: str, facts: Facts, now_us: int, budget: Budget | None) -> Decision:
+        return decide(self._core.policies, Request(action=verb), facts, budget, decision_id=self._core.new_id(now_us))
+
+
+def _refuse(decision: Decision, rule: str, reason: str) -> Decision:
+    return msgspec.structs.replace(
+        decision,
+        effect=Effect.DENY,
+        rules=(rule, *decision.rules),
+        determining=(rule,),
+        reasons=(f"{rule}: {reason}", *decision.reasons),
+        score=0.0,
+    )

@@ -1,0 +1,344 @@
+"""The action gate: a tool call is judged by what justifies it, argument by argument (semantics.md, section 4).
+
+The value of every sensitive argument must stand, whole, in something that justifies the call or that it descends
+from, that is in use and of the required integrity. So a poisoned page among the sources does not stop honest work,
+and cannot steer it either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.inputs import Draft, Link, Target, draft
+from memlineage.engine.results import ActionResult
+from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.writing import Writing
+from memlineage.errors import InvalidInputError, PolicyViolationError
+from memlineage.lineage.graph import OWN_SUPERSEDED, Node
+from memlineage.lineage.paths import ancestry, chain
+from memlineage.lineage.support import leaves, supports
+from memlineage.model.content import check_name
+from memlineage.model.ids import Ref
+from memlineage.model.principal import Integrity, kind_of
+from memlineage.model.state import CauseKind, Standing
+from memlineage.model.unit import MICRO, Role, Unit
+from memlineage.policy import Decision, Effect, SensitiveAction, action_hash
+from memlineage.store.database import fetch, ids
+
+__all__ = ["Gate", "Support"]
+
+_SHOWN: Final = 80
+
+
+class Support(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gate found for one sensitive value.
+
+    Attributes:
+        argument: its path, e.g. `recipients[0]`.
+        value: the value, shortened.
+        supported: whether it may be used.
+        by: the ref it was found in; None for a constant or if it was found nowhere.
+        integrity: of where it was found; None if it was found nowhere.
+        reason: why, in words.
+    """
+
+    argument: str
+    value: str
+    supported: bool
+    by: str | None
+    integrity: str | None
+    reason: str
+
+
+class _Ground(msgspec.Struct, frozen=True):
+    """What justifies a call: the versions named, everything above them, and how each is reached."""
+
+    named: tuple[int, ...]
+    reached: dict[int, Any]
+    units: dict[int, Unit]
+    levels: dict[int, Integrity]
+    usable: tuple[int, ...]
+
+
+class Gate:
+    """Authorizes actions, runs them, and records them."""
+
+    def __init__(self, core: Core, enforcement: Enforcement, writing: Writing) -> None:
+        self._core = core
+        self._enforcement = enforcement
+        self._writing = writing
+
+    def authorize(
+        self, acting: Acting, action: str, arguments: Mapping[str, Any], justification: Sequence[Link], by: str
+    ) -> Decision:
+        """The decision on a tool call, with what was found for each argument and the path that speaks against it."""
+        with self._core.read() as snapshot:
+            decision, _ = self._judge(acting, snapshot, action, arguments, justification, by)
+        self._enforcement.record(snapshot.now_us, decision)
+        return decision
+
+    def _judge(
+        self,
+        acting: Acting,
+        snapshot: Snapshot,
+        action: str,
+        arguments: Mapping[str, Any],
+        justification: Sequence[Link],
+        by: str,
+    ) -> tuple[Decision, int | None]:
+        """The decision, and the approval that turned a question into a permission."""
+        tool = check_name(action, name="action").removeprefix("tool:")
+        bound = action_hash(tool, arguments)
+        named = tuple(snapshot.resolve(acting.scope, link.target).n for link in justification)
+        ground = self._ground(snapshot, named, bound)
+        decision = self._decide(acting, snapshot, tool, arguments, ground, by, bound)
+        approval = self._approved(acting, snapshot, bound) if decision.effect is Effect.ASK else None
+        if approval is not None:
+            decision = msgspec.structs.replace(decision, effect=Effect.ALLOW)
+        return decision, approval
+
+    def _ground(self, snapshot: Snapshot, named: tuple[int, ...], bound: str) -> _Ground:
+        graph = snapshot.graph
+        reached = ancestry(graph, named)
+        nodes = graph.load(reached)
+        levels = {n: Integrity(nodes[n].integrity) for n in reached}
+        for n, level in self._vouched(snapshot, reached, bound):
+            levels[n] = max(levels[n], Integrity(level))
+        usable = tuple(n for n in sorted(reached) if _usable(nodes[n], nodes, snapshot))
+        return _Ground(named, reached, snapshot.units(list(reached)), levels, usable)
+
+    def _vouched(self, snapshot: Snapshot, reached: Iterable[int], bound: str) -> list[tuple[int, int]]:
+        """Endorsements that count here only: unexpired ones, and those bound to this very action and unused."""
+        if not reached:
+            return []
+        rows = snapshot.connection.execute(
+            "SELECT x.n, x.level FROM carray(?1) c JOIN endorsement x ON x.n = c.value"
+            " WHERE (x.expires_us IS NULL OR x.expires_us > ?2) AND (x.action IS NULL OR x.action = ?3)"
+            " AND NOT EXISTS (SELECT 1 FROM version a"
+            " WHERE a.kind = 'action' AND a.creator_id = x.action AND a.seq > x.seq)",
+            (ids(reached), snapshot.now_us, bound),
+        )
+        return list(rows)
+
+    def _decide(
+        self,
+        acting: Acting,
+        snapshot: Snapshot,
+        tool: str,
+        arguments: Mapping[str, Any],
+        ground: _Ground,
+        by: str,
+        bound: str,
+    ) -> Decision:
+        sensitive = self._core.policies.sensitive.get(tool)
+        found = [] if sensitive is None else list(_supports(sensitive, arguments, ground))
+        missing = [support for support in found if not support.supported]
+        level = min((ground.levels[n] for n in ground.named), default=Integrity.UNTRUSTED)
+        whole = sensitive is not None and not sensitive.arguments
+        misled = [support for support in missing if support.integrity == Integrity.UNTRUSTED.name]
+        extra = {
+            "tool": tool,
+            "arguments": dict(arguments),
+            "unsupported_arguments": len(missing),
+            "justification_integrity": level,
+            "untrusted_justification": bool(misled) or (whole and level is Integrity.UNTRUSTED),
+        }
+        decision = self._enforcement.gate(acting, by=by, extra=extra, names=snapshot.names, now_us=snapshot.now_us)
+        idle = [ground.units[n] for n in ground.named if not ground.units[n].active]
+        if not ground.named:
+            decision = self._enforcement.against(decision, "justification", "no justification was given")
+        elif idle:
+            what = f"{idle[0].ref} is {idle[0].status.value}"
+            decision = self._enforcement.against(decision, "justification", what)
+        culprit = self._culprit(misled, ground, whole=whole) if not decision.allowed else None
+        return msgspec.structs.replace(
+            decision,
+            reasons=(*decision.reasons, *(f"{s.argument}={s.value}: {s.reason}" for s in missing)),
+            approval=bound if decision.effect is Effect.ASK else None,
+            support=tuple(found),
+            path=() if culprit is None else _path(snapshot, ground, culprit),
+        )
+
+    def _culprit(self, misled: Sequence[Support], ground: _Ground, *, whole: bool) -> int | None:
+        """The untrusted version that speaks against the call: where a value came from, else the nearest."""
+        for support in misled:
+            return next(n for n, unit in ground.units.items() if str(unit.ref) == support.by)
+        untrusted = [n for n in ground.reached if ground.levels[n] is Integrity.UNTRUSTED]
+        roots = [n for n in untrusted if kind_of(ground.units[n].creator) not in {"reasoning", "agent"}]
+        return next(iter(roots or untrusted), None) if whole or untrusted else None
+
+    def _approved(self, acting: Acting, snapshot: Snapshot, bound: str) -> int | None:
+        """An approval of exactly this action that was not used yet."""
+        for ns in snapshot.names.namespaces(acting.scope):
+            rows = fetch(
+                snapshot.connection,
+                "SELECT v.n FROM version v JOIN unit u ON u.current = v.n WHERE v.ns = ? AND v.kind = 'approval'"
+                " AND v.creator_id = ? AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.parent = v.n) ORDER BY v.n",
+                (ns, bound),
+            )
+            for n, unit in snapshot.units([n for (n,) in rows]).items():
+                if unit.active and unit.integrity is Integrity.TRUSTED and acting.scope.sees(unit.wall):
+                    return n
+        return None
+
+    def approve(self, acting: Acting, decision: Decision, *, by: str, reason: str | None) -> Unit:
+        """Approve exactly the action that a decision asked about, once."""
+        if decision.effect is not Effect.ASK or decision.approval is None:
+            raise InvalidInputError(f"{decision!r} asks for no approval; only effect 'ask' can be approved")
+        if kind_of(by) not in {"user", "system"} or not acting.is_host:
+            refused = self._enforcement.against(
+                decision, "approval", f"{by} cannot approve; only a user or the host can"
+            )
+            raise PolicyViolationError(refused, str(refused))
+        text = f"Approved {decision.action} {decision.approval[:12]}" + (f": {reason}" if reason else "")
+        approval = self._draft(acting, text, creator=by, kind="approval", creator_id=decision.approval)
+        return self._writing.store(acting, [approval], reserved=True)[0]
+
+    def act(
+        self, acting: Acting, action: str, arguments: Mapping[str, Any], justification: Sequence[Link], by: str
+    ) -> ActionResult:
+        """Authorize, run the registered tool, record the action; a refusal raises before anything runs.
+
+        The record is written before the tool runs and completed after it: a crash in between leaves an action that
+        says it was started, never one that nobody knows of.
+        """
+        tool = self._core.tools.need(action)
+        bound = action_hash(tool.name, arguments)
+        acting = msgspec.structs.replace(acting, exposure=None)
+        with self._core.write() as writer:
+            snapshot = Snapshot(writer.connection, writer.names, writer.now_us, self._core.policies.quorum or 0)
+            decision, approval = self._judge(acting, snapshot, tool.name, arguments, justification, by)
+            self._enforcement.record(writer.now_us, decision)
+            if not decision.allowed:
+                raise PolicyViolationError(decision, str(decision))
+            approved = [] if approval is None else [snapshot.refs([approval])[approval]]
+            links = (*justification, *(Link(Target(r.id, r.version), Role.DEPENDS, MICRO) for r in approved))
+            metadata = {"tool": tool.name, "arguments": dict(arguments), "outcome": "started", "decision": decision.id}
+            record = self._draft(
+                acting, f"{_call(tool.name, arguments)} (started)", creator=f"tool:{tool.name}", kind="action",
+                links=links, creator_id=bound, metadata=metadata,
+            )  # fmt: skip
+            [item] = self._writing.prepare([record])
+            written = self._writing.store_one(writer, _runner(acting, tool.name), item, reserved=True)
+            started = snapshot.unit(written.n)
+        outcome = "failed"
+        result: Any = None
+        try:
+            assert tool.run is not None
+            result = tool.run(**arguments)
+            outcome = "done"
+        finally:
+            unit = self._finish(acting, started, tool.name, arguments, outcome, result)
+        return ActionResult(unit=unit, result=result, decision=decision)
+
+    def _finish(
+        self, acting: Acting, started: Unit, tool: str, arguments: Mapping[str, Any], outcome: str, result: Any
+    ) -> Unit:
+        said = _call(tool, arguments) + (f" -> {_short(result)}" if outcome == "done" else " (failed)")
+        links = tuple(
+            Link(Target(edge.parent.id, edge.parent.version), edge.role, round(edge.weight * MICRO))
+            for edge in started.lineage.dependencies
+        )
+        record = self._draft(
+            acting, said, creator=f"tool:{tool}", kind="action", links=links, creator_id=started.lineage.creator_id,
+            metadata={**started.metadata, "outcome": outcome},
+        )  # fmt: skip
+        return self._writing.update(_runner(acting, tool), Target(started.id, None), record)
+
+    def _draft(
+        self,
+        acting: Acting,
+        content: str,
+        *,
+        creator: str,
+        kind: str,
+        links: tuple[Link, ...] = (),
+        **given: Any,
+    ) -> Draft:
+        made = draft(
+            acting.scope,
+            content,
+            creator=creator,
+            now_us=self._core.now_us(),
+            limits=self._core.limits,
+            kind=kind,
+            **given,
+        )
+        return msgspec.structs.replace(made, links=links)
+
+
+def _runner(acting: Acting, tool: str) -> Acting:
+    """The engine ran this tool itself, so whoever asked for it may write as that tool here."""
+    return msgspec.structs.replace(acting, tools=acting.tools | {f"tool:{tool}"}, exposure=None)
+
+
+def _usable(node: Node, nodes: Mapping[int, Node], snapshot: Snapshot) -> bool:
+    """Live, archived, or superseded by an equivalent that is; and resting on nothing doubtful."""
+    shift = snapshot.shift
+    while True:
+        own = shift.own.get(node.n, node.own)
+        if shift.standing.get(node.n, node.standing) != Standing.SUPPORTED:
+            return False
+        winner = shift.winner.get(node.n, node.winner)
+        if own == OWN_SUPERSEDED and node.equivalent:
+            node = nodes[node.equivalent]
+        elif winner and nodes[winner].form == node.form:
+            node = nodes[winner]
+        else:
+            return own in (0, CauseKind.ARCHIVED) and not winner
+
+
+def _supports(sensitive: SensitiveAction, arguments: Mapping[str, Any], ground: _Ground) -> Iterable[Support]:
+    required = Integrity[sensitive.integrity]
+    for argument in sensitive.arguments:
+        if argument not in arguments:
+            continue
+        constants = sensitive.constants.get(argument, ())
+        for path, value in leaves(argument, arguments[argument]):
+            yield _support(path, value, constants, ground, required)
+
+
+def _support(path: str, value: str | None, constants: Sequence[Any], ground: _Ground, required: Integrity) -> Support:
+    def answer(*, supported: bool, reason: str, by: int | None = None) -> Support:
+        return Support(
+            argument=path,
+            value=_short(value),
+            supported=supported,
+            by=None if by is None else str(ground.units[by].ref),
+            integrity=None if by is None else ground.levels[by].name,
+            reason=reason,
+        )
+
+    if value is None:
+        return answer(supported=False, reason="only text and numbers can be supported")
+    if value in [str(constant) for constant in constants]:
+        return answer(supported=True, reason="it is a constant of the policy")
+    holding = [n for n in ground.usable if supports(ground.units[n].content, value)]
+    if not holding:
+        return answer(supported=False, reason="nothing that justifies the call says so")
+    best = max(holding, key=lambda n: (ground.levels[n], -n))
+    said = f"{ground.units[best].creator} said so ({ground.levels[best].name})"
+    if ground.levels[best] >= required:
+        return answer(supported=True, reason=said, by=best)
+    return answer(supported=False, reason=f"only {said}; {required.name} is required", by=best)
+
+
+def _path(snapshot: Snapshot, ground: _Ground, culprit: int) -> tuple[str, ...]:
+    path = chain(ground.reached, culprit)
+    refs: dict[int, Ref] = snapshot.refs(path)
+    return tuple(str(refs[n]) for n in reversed(path))
+
+
+def _call(tool: str, arguments: Mapping[str, Any]) -> str:
+    return f"{tool}({', '.join(f'{name}={_short(value)}' for name, value in arguments.items())})"
+
+
+def _short(value: Any) -> str:
+    text = str(value).replace("\x00", "\\0")
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

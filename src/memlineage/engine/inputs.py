@@ -1,0 +1,299 @@
+"""What callers hand in, checked before anything is written, as one frozen draft."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from memlineage.errors import InvalidInputError, QuotaError
+from memlineage.model.content import MAX_CONTENT, check_name, check_text
+from memlineage.model.ids import Ref, parse_ref
+from memlineage.model.scope import Scope, Visibility
+from memlineage.model.time import SKEW_US, iso, offset_minutes, to_us
+from memlineage.model.unit import MICRO, Role, Unit, check_confidence, weight_micro
+
+__all__ = ["Draft", "Limits", "Link", "Target", "draft", "links", "parse_target"]
+
+RESERVED_KINDS: Final = frozenset({"action", "approval", "verification"})
+_IDENTITY: Final = {
+    "tenant": "tenant",
+    "tenant_id": "tenant",
+    "user": "user",
+    "user_id": "user",
+    "agent": "agent",
+    "agent_id": "agent",
+    "session": "session",
+    "session_id": "session",
+    "run_id": "session",
+}
+_ROLES: Final = {role.label: role for role in Role if role is not Role.REVISES}
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Quotas; exceeding one is a `QuotaError` before anything is written.
+
+    Attributes:
+        content: characters of one content.
+        tags: labels on one unit.
+        edges: parents of one justification.
+        justifications: alternatives of one unit.
+        metadata: bytes of one unit's metadata as JSON.
+        context: bytes of one context snapshot as JSON.
+    """
+
+    content: int = MAX_CONTENT
+    tags: int = 64
+    edges: int = 1000
+    justifications: int = 100
+    metadata: int = 65_536
+    context: int = 16_000_000
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A unit as named by a caller: its id, and a version where one was meant."""
+
+    id: str
+    version: int | None
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A parent as named by a caller, with role and weight (millionths)."""
+
+    target: Target
+    role: Role
+    weight: int
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A write as asked for: checked, in stored units, nothing looked up yet. None means not given."""
+
+    content: str
+    kind: str | None
+    tags: tuple[str, ...] | None
+    subject: str | None
+    key: str | None
+    creator: str
+    creator_id: str | None
+    owner: str | None
+    visibility: Visibility | None
+    links: tuple[Link, ...]
+    ts_us: int
+    ts_offset: int
+    confidence: int | None
+    metadata: dict[str, Any] | None
+    pinned: bool | None
+    expires_us: int | None
+    valid_to_us: int | None
+    context: bytes | None
+    idempotency_key: str | None
+    recipe: str | None
+
+    @property
+    def digest(self) -> bytes:
+        """What must be equal when an idempotency key is used again."""
+        said = [self.content, self.kind, self.subject, self.key, self.creator]
+        return hashlib.sha256(orjson.dumps(said)).digest()[:16]
+
+    @property
+    def context_hash(self) -> bytes | None:
+        """The id of the context snapshot."""
+        return None if self.context is None else hashlib.sha256(self.context).digest()
+
+
+def parse_target(item: object, *, pinned: bool = False) -> Target:
+    """The unit that a caller names by unit, ref or id string.
+
+    A `Unit` names the unit, that is its current version; where lineage is stated (`pinned`) it names the very
+    version that the caller holds. A ref always names its version.
+    """
+    if isinstance(item, Unit):
+        return Target(item.id, item.version if pinned else None)
+    if isinstance(item, Ref):
+        return Target(item.id, item.version)
+    if isinstance(item, str):
+        return Target(*parse_ref(item))
+    raise InvalidInputError(f"{item!r:.80} is not a unit, a ref or an id string")
+
+
+def links(given: object, role: Role, *, name: str) -> tuple[Link, ...]:
+    """Parents from one unit, a list of units or (unit, weight[, role]) tuples, or a mapping unit -> weight."""
+    if given is None:
+        return ()
+    if isinstance(given, Unit | str | Ref):
+        return (Link(parse_target(given, pinned=True), role, MICRO),)
+    if isinstance(given, Mapping):
+        return tuple(Link(parse_target(item, pinned=True), role, weight_micro(w)) for item, w in given.items())
+    if not isinstance(given, Iterable):
+        raise InvalidInputError(f"{name}={given!r:.80} is not a unit, a list of units, or a mapping unit -> weight")
+    return tuple(_link(item, role) for item in given)
+
+
+def _link(item: Any, role: Role) -> Link:
+    if isinstance(item, tuple) and not isinstance(item, Ref):
+        unit, weight, *named = item
+        return Link(parse_target(unit, pinned=True), _role(named[0]) if named else role, weight_micro(weight))
+    return Link(parse_target(item, pinned=True), role, MICRO)
+
+
+def _role(name: object) -> Role:
+    role = name if isinstance(name, Role) else _ROLES.get(str(name))
+    if role is None or role is Role.REVISES:
+        raise InvalidInputError(f"role={name!r} is unknown; choose one of {', '.join(_ROLES)}")
+    return role
+
+
+def draft(
+    scope: Scope,
+    content: str,
+    *,
+    creator: str,
+    now_us: int,
+    limits: Limits,
+    kind: str | None = None,
+    tags: Iterable[str] | None = None,
+    subject: str | None = None,
+    key: str | None = None,
+    creator_id: str | None = None,
+    owner: str | None = None,
+    visibility: str | None = None,
+    depends_on: object = None,
+    exposed: object = None,
+    arguments: object = None,
+    timestamp: datetime | None = None,
+    confidence: float | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    pinned: bool | None = None,
+    expires_at: datetime | None = None,
+    valid_to: datetime | None = None,
+    context: object = None,
+    idempotency_key: str | None = None,
+    recipe: str | None = None,
+) -> Draft:
+    """Check everything that can be checked without looking anything up."""
+    said = _said(timestamp, now_us)
+    given = (
+        *links(depends_on, Role.DEPENDS, name="depends_on"),
+        *links(exposed, Role.EXPOSED, name="exposed"),
+        *links(arguments, Role.ARGUMENT, name="arguments"),
+    )
+    if len(given) > limits.edges:
+        raise QuotaError(f"{len(given)} parents; the limit is {limits.edges}: summarise some of them first")
+    return Draft(
+        content=check_text(content, limit=limits.content),
+        kind=_optional(kind, "kind"),
+        tags=_tags(tags, limits),
+        subject=_optional(subject, "subject"),
+        key=_optional(key, "key"),
+        creator=creator,
+        creator_id=_optional(creator_id, "creator_id"),
+        owner=owner,
+        visibility=_visibility(visibility),
+        links=given,
+        ts_us=said[0],
+        ts_offset=said[1],
+        confidence=check_confidence(confidence),
+        metadata=None if metadata is None else _metadata(metadata, scope, limits),
+        pinned=pinned,
+        expires_us=None if expires_at is None else to_us(expires_at, name="expires_at"),
+        valid_to_us=None if valid_to is None else to_us(valid_to, name="valid_to"),
+        context=_context(context, limits),
+        idempotency_key=_optional(idempotency_key, "idempotency_key"),
+        recipe=recipe,
+    )
+
+
+def _optional(value: str | None, name: str) -> str | None:
+    return None if value is None else check_name(value, name=name)
+
+
+def _said(timestamp: datetime | None, now_us: int) -> tuple[int, int]:
+    if timestamp is None:
+        return now_us, 0
+    if not isinstance(timestamp, datetime):
+        raise InvalidInputError(f"timestamp={timestamp!r} is not a datetime; pass an aware one")
+    us = to_us(timestamp)
+    if us > now_us + SKEW_US:
+        raise InvalidInputError(
+            f"timestamp={iso(us)} lies in the future (now is {iso(now_us)}); it says when a thing was said or observed"
+        )
+    return us, offset_minutes(timestamp)
+
+
+def _tags(tags: Iterable[str] | None, limits: Limits) -> tuple[str, ...] | None:
+    if tags is None:
+        return None
+    if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
+        raise InvalidInputError(f"tags={tags!r:.80} must be a list of text labels, e.g. ['destination']")
+    checked = sorted({check_name(tag, name="tag") for tag in tags})
+    if len(checked) > limits.tags:
+        raise QuotaError(f"{len(checked)} tags; the limit is {limits.tags}")
+    return tuple(checked)
+
+
+def _visibility(visibility: str | None) -> Visibility | None:
+    if visibility is None:
+        return None
+    try:
+        return Visibility(visibility)
+    except ValueError:
+        raise InvalidInputError(f"visibility={visibility!r} is unknown; choose 'user', 'agent' or 'session'") from None
+
+
+def _metadata(metadata: Mapping[str, Any], scope: Scope, limits: Limits) -> dict[str, Any]:
+    if not isinstance(metadata, Mapping):
+        raise InvalidInputError(f"metadata={metadata!r:.80} must be a mapping of names to JSON values")
+    for name, value in metadata.items():
+        field = _IDENTITY.get(name)
+        if field is not None and value != getattr(scope, field):
+            raise InvalidInputError(
+                f"metadata[{name!r}]={value!r:.80} would change whose memory this is; identity never changes"
+            )
+    data = _json(metadata, "metadata", limits.metadata)
+    checked: dict[str, Any] = orjson.loads(data)
+    return checked
+
+
+def _context(context: object, limits: Limits) -> bytes | None:
+    return None if context is None else _json(context, "context", limits.context)
+
+
+def _json(value: object, name: str, limit: int) -> bytes:
+    _refuse_odd(value, name)
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} cannot be kept as JSON: {error}") from error
+    if len(data) > limit:
+        raise QuotaError(f"{name} has {len(data):,} bytes as JSON; the limit is {limit:,}")
+    return data
+
+
+def _plain(value: object) -> object:
+    """Messages of frameworks: whatever can show itself as plain data."""
+    for show in ("model_dump", "to_dict", "dict"):
+        method = getattr(value, show, None)
+        if callable(method):
+            return method()
+    raise TypeError(f"{type(value).__name__} is not JSON; hand in text, numbers, lists and mappings")
+
+
+def _refuse_odd(value: object, name: str) -> None:
+    """NaN and infinity would silently become null, NUL and lone surrogates would not come back."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInputError(f"{name} contains {value!r}, which JSON cannot hold")
+    if isinstance(value, str) and value:
+        if "\x00" in value:
+            raise InvalidInputError(f"{name} contains a NUL character; remove it")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_odd(key, name)
+            _refuse_odd(item, f"{name}.{key}")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_odd(item, name)

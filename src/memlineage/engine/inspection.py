@@ -1,0 +1,112 @@
+"""Looking into the lineage: what would fall, what it rests on, and why (rows C1, A2, G5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.inputs import Target
+from memlineage.engine.results import Affected, Impact, Page, Trace
+from memlineage.engine.snapshot import Snapshot
+from memlineage.errors import InvalidInputError, PolicyViolationError
+from memlineage.lineage.explain import Explanation, explain
+from memlineage.lineage.graph import shown
+from memlineage.lineage.paths import ancestry, chain, descent, topological
+from memlineage.lineage.standing import resettle
+from memlineage.model.state import CauseKind, Status
+from memlineage.model.unit import Unit
+from memlineage.store.database import fetch
+from memlineage.store.graph import StoreGraph
+from memlineage.store.sql import QUERIES
+
+__all__ = ["Inspection"]
+
+
+class Inspection:
+    """Get, history, impact, trace, explain: a unit is shown with its status, not withheld for it."""
+
+    def __init__(self, core: Core, enforcement: Enforcement) -> None:
+        self._core = core
+        self._enforcement = enforcement
+
+    def get(self, acting: Acting, target: Target) -> Unit:
+        """One unit. Raises `UnknownUnitError`, or `PolicyViolationError` if policy denies the read."""
+        with self._core.read() as snapshot:
+            n = snapshot.resolve(acting.scope, target).n
+            return self._permitted(snapshot, acting, [n])[0]
+
+    def history(self, acting: Acting, target: Target) -> Page:
+        """All versions of a unit, oldest first."""
+        with self._core.read() as snapshot:
+            known = snapshot.resolve(acting.scope, Target(target.id, None))
+            rows = fetch(snapshot.connection, QUERIES["unit_versions"], (known.unit,))
+            return Page(self._permitted(snapshot, acting, [row[0] for row in rows]))
+
+    def _permitted(self, snapshot: Snapshot, acting: Acting, numbers: Iterable[int]) -> list[Unit]:
+        found = []
+        for n, unit in snapshot.units(list(numbers)).items():
+            decision = self._enforcement.read(
+                acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, purpose="inspect"
+            )
+            if not decision.allowed:
+                raise PolicyViolationError(decision, str(decision))
+            found.append(unit)
+        return found
+
+    def impact(self, acting: Acting, target: Target) -> Impact:
+        """Every descendant with its shortest path, and what would become of it if the unit were invalid."""
+        with self._core.read() as snapshot:
+            n = snapshot.resolve(acting.scope, target).n
+            root = self._permitted(snapshot, acting, [n])[0]
+            reached = descent(snapshot.graph, [n])
+            below = [m for m in reached if m != n]
+            order = topological(below, snapshot.graph.children(reached))
+            units = {m: u for m, u in snapshot.units(order).items() if acting.scope.sees(u.wall)}
+            refs = snapshot.refs(list(reached))
+            would_be = self._if_invalid(snapshot, n, below)
+            affected = tuple(
+                Affected(
+                    unit=unit,
+                    path=tuple(refs[step] for step in chain(reached, m)),
+                    would_be=would_be[m],
+                    compensation=self._compensation(unit),
+                )
+                for m, unit in units.items()
+            )
+        return Impact(root=root, affected=affected)
+
+    def _if_invalid(self, snapshot: Snapshot, n: int, below: Iterable[int]) -> dict[int, Status]:
+        """The same rules on the same graph, with one cause more: nothing is written."""
+        due = list(snapshot.shift.own)
+        graph = StoreGraph(snapshot.connection, snapshot.names, due=due, quorum=self._core.policies.quorum or 0)
+        graph.load([n])[n].own = min(graph.node(n).own or CauseKind.INVALID, CauseKind.INVALID)
+        resettle(graph, [n, *due])
+        nodes = graph.load(below)
+        return {m: shown(nodes[m].own, nodes[m].winner, nodes[m].standing) for m in below}
+
+    def _compensation(self, unit: Unit) -> str | None:
+        tool = self._core.tools.get(str(unit.metadata.get("tool", ""))) if unit.kind == "action" else None
+        return tool.name if tool is not None and tool.compensate is not None else None
+
+    def trace(self, acting: Acting, target: Target, to: Target | None = None) -> Trace:
+        """All ancestors, or the shortest causal chain from `to`."""
+        with self._core.read() as snapshot:
+            n = snapshot.resolve(acting.scope, target).n
+            unit = self._permitted(snapshot, acting, [n])[0]
+            reached = ancestry(snapshot.graph, [n])
+            if to is None:
+                numbers = topological(reached, snapshot.graph.parents(reached))
+            else:
+                origin = snapshot.resolve(acting.scope, to).n
+                if origin not in reached:
+                    raise InvalidInputError(f"{unit.ref} does not descend from {snapshot.refs([origin])[origin]}")
+                numbers = chain(reached, origin)[::-1]
+            seen = [u for u in snapshot.units(numbers).values() if acting.scope.sees(u.wall)]
+        return Trace(target=unit, units=tuple(seen), hidden=len(numbers) - len(seen))
+
+    def explain(self, acting: Acting, target: Target, lang: str) -> Explanation:
+        """Where a unit came from, what it rests on, and why it may or may not be used, in words."""
+        found = self.trace(acting, target)
+        return explain(found.target, found.units, hidden=found.hidden, lang=lang)

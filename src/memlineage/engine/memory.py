@@ -1,0 +1,186 @@
+"""`Memory`: one open store with its policy, tools and embedder. Scopes come from here; so do the operator's verbs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.core import Clock, Core
+from memlineage.engine.decisions import read_decisions
+from memlineage.engine.inputs import Limits
+from memlineage.engine.opening import admit_policy, check_embedder, policy_of, reembed
+from memlineage.engine.parts import Parts
+from memlineage.engine.results import Consequences
+from memlineage.engine.scope import Scope
+from memlineage.engine.tools import Refresh, Tool
+from memlineage.model.content import check_name
+from memlineage.model.principal import Integrity, parse_principal
+from memlineage.model.scope import Scope as Walls
+from memlineage.policy import Document, PolicySet
+from memlineage.recall.embedders import by_name, default_embedder
+from memlineage.recall.embedding import Embedder
+from memlineage.store.database import MEMORY, Database
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """A memory that knows its lineage and enforces it. Thread-safe; many processes may open the same file."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._parts = Parts(core)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] = MEMORY,
+        *,
+        policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet = (),
+        default_policies: bool = True,
+        embedder: Embedder | str | None = None,
+        clock: Clock | None = None,
+        durability: str = "full",
+        limits: Limits | None = None,
+        vfs: str | None = None,
+    ) -> Memory:
+        """Open a store, or create it.
+
+        Args:
+            path: a SQLite file, or `:memory:`.
+            policies: files, folders, mappings or documents, on top of the default set; or a whole `PolicySet`.
+            default_policies: leave the default set out only if yours replaces it: an empty set refuses everything.
+            embedder: an embedder or its name; `wordllama` where it is installed, else the lexical one.
+            clock: returns the present as an aware datetime; the system's if left out.
+            durability: `full` survives power loss at every commit; `normal` may lose the last ones, never consistency.
+            limits: quotas.
+            vfs: a registered SQLite VFS, for tests of storage faults.
+
+        Raises:
+            PolicyDocumentError: with all faults of all documents.
+            StoreError: the file cannot be opened, is no store, or has another embedder's vectors.
+        """
+        chosen = (
+            default_embedder() if embedder is None else by_name(embedder) if isinstance(embedder, str) else embedder
+        )
+        generation = policy_of(policies, defaults=default_policies)
+        core = Core(
+            Database(os.fspath(path), durability=durability, vfs=vfs),
+            policies=generation,
+            embedder=chosen,
+            limits=limits or Limits(),
+            clock=clock,
+        )
+        check_embedder(core)
+        admit_policy(core)
+        return cls(core)
+
+    def scope(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        tenant: str = "default",
+    ) -> Scope:
+        """A scope of the host program. Raises `ScopeRequiredError` without a user or an agent."""
+        return Scope(self._parts, Acting(scope=Walls.make(tenant=tenant, user=user, agent=agent, session=session)))
+
+    # The operator's verbs --------------------------------------------------------------------------------------
+
+    def register(self, principal: str, *, level: str | Integrity | None = None, verifier: bool | None = None) -> None:
+        """Set the level of a principal (UNTRUSTED, INTERNAL, TRUSTED), or let it verify. Everything that was written
+        from its words follows at once.
+        """
+        name = parse_principal(principal, name="principal")
+        chosen = None if level is None else int(self._parts.level(level))
+        with self._core.write() as writer:
+            writer.register_principal(name, chosen, verifier)
+
+    def register_tool(
+        self,
+        name: str,
+        run: Callable[..., Any] | None = None,
+        *,
+        integrity: str | Integrity | None = None,
+        refresh: Refresh | None = None,
+        cost: float = 0.0,
+        backup: str | None = None,
+        compensate: Callable[..., Any] | None = None,
+    ) -> None:
+        """Make a tool known: how `act` runs it, how its values are refreshed, what that costs, what stands in for
+        it, how an action of it is compensated. A tool that reads open content is `integrity="UNTRUSTED"`.
+        """
+        plain = check_name(name, name="name").removeprefix("tool:")
+        self._core.tools.add(
+            Tool(name=plain, run=run, refresh=refresh, cost=cost, backup=backup, compensate=compensate)
+        )
+        if integrity is not None:
+            level = self._parts.level(integrity)
+            with self._core.read() as snapshot:
+                known = snapshot.names.level_of(f"tool:{plain}")
+            if known != level:
+                self.register(f"tool:{plain}", level=level)
+
+    def register_comparer(self, kind: str, same: Callable[[str, str], bool]) -> None:
+        """How two contents of a kind are found to say the same (early cutoff); asked once per distinct earlier form."""
+        self._core.comparers[check_name(kind, name="kind")] = same
+
+    def distrust(
+        self,
+        principal: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        reason: str | None = None,
+    ) -> list[Consequences]:
+        """Invalidate everything that a principal said in a span of time, in one transaction."""
+        name = parse_principal(principal, name="principal")
+        return self._parts.consequences.distrust(name, since=since, until=until, reason=reason)
+
+    def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
+        """The latest decisions that were logged, newest first."""
+        with self._core.database.writing() as connection:
+            self._core.log.flush(connection)
+            return read_decisions(connection, limit)
+
+    def reembed(self) -> int:
+        """Compute every vector anew with this memory's embedder; returns how many."""
+        return reembed(self._core)
+
+    @property
+    def policies(self) -> PolicySet:
+        """The generation in force."""
+        return self._core.policies
+
+    @property
+    def embedder(self) -> Embedder:
+        """What turns text into vectors here."""
+        return self._core.embedder
+
+    @property
+    def path(self) -> str:
+        """The file, or `:memory:`."""
+        return self._core.database.path
+
+    def close(self) -> None:
+        """Close the store; decisions that still wait are written first."""
+        if self._core.log.waiting:
+            with self._core.database.writing() as connection:
+                self._core.log.flush(connection)
+        self._core.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Memory {self.path!r}, {self.embedder.name}, {self.policies!r}>"

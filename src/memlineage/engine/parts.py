@@ -1,0 +1,101 @@
+"""The engine's parts, wired once per open memory; the facades `Memory` and `Scope` only hand on to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.consequences import ConsequencesVerbs
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.gate import Gate
+from memlineage.engine.inputs import Draft, Target, draft, parse_target
+from memlineage.engine.inspection import Inspection
+from memlineage.engine.options import StoreOptions
+from memlineage.engine.refreshing import Refreshing
+from memlineage.engine.retrieval import Retrieval
+from memlineage.engine.tracking import implied_parents
+from memlineage.engine.writing import Writing
+from memlineage.errors import InvalidInputError
+from memlineage.model.ids import Ref
+from memlineage.model.principal import Integrity, kind_of, parse_principal
+from memlineage.model.state import Status
+from memlineage.model.unit import Unit
+
+__all__ = ["Parts"]
+
+_OPTIONS = frozenset(StoreOptions.__annotations__)
+
+
+class Parts:
+    """Everything that verbs are made of."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.enforcement = Enforcement(core)
+        self.writing = Writing(core, self.enforcement)
+        self.consequences = ConsequencesVerbs(core, self.enforcement, self.writing)
+        self.inspection = Inspection(core, self.enforcement)
+        self.refreshing = Refreshing(core, self.enforcement, self.writing)
+        self.retrieval = Retrieval(core, self.enforcement, self.refreshing)
+        self.gate = Gate(core, self.enforcement, self.writing)
+
+    def draft(self, acting: Acting, content: str, options: Mapping[str, Any]) -> Draft:
+        """A checked draft; inside a step, what names no parents hangs on the step."""
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise InvalidInputError(f"{unknown[0]!r} is not an option here; known are {', '.join(sorted(_OPTIONS))}")
+        given = dict(options)
+        creator = acting.speaker(given.pop("creator", None))
+        owner = given.pop("owner", None)
+        if given.get("depends_on") is None and kind_of(creator) not in {"user", "system"}:
+            given["depends_on"] = implied_parents(self.core) or None
+        return draft(
+            acting.scope,
+            content,
+            creator=creator,
+            now_us=self.core.now_us(),
+            limits=self.core.limits,
+            owner=None if owner is None else parse_principal(owner, user=acting.scope.user, name="owner"),
+            **given,
+        )
+
+    def word(self, acting: Acting, target: Target, by: str | None) -> Draft:
+        """Somebody's own word for a unit, as a root."""
+        named = target.id if target.version is None else f"{target.id}@{target.version}"
+        return draft(
+            acting.scope,
+            f"Verified {named}",
+            creator=acting.decider(by),
+            now_us=self.core.now_us(),
+            limits=self.core.limits,
+            kind="verification",
+        )
+
+    def get(self, acting: Acting, target: Target) -> Unit:
+        """One unit; a current version that has expired is refreshed first where policy says so."""
+        unit = self.inspection.get(acting, target)
+        if target.version is not None or unit.status not in (Status.EXPIRED, Status.PENDING):
+            return unit
+        with self.core.read() as snapshot:
+            n = snapshot.resolve(acting.scope, target).n
+            stale = self.refreshing.stale_behind(snapshot, n, unit)
+        if self.refreshing.refresh_all(stale):
+            return self.inspection.get(acting, target)
+        return unit
+
+    def focus(self, focus: Unit | Ref | str | Sequence[Unit | Ref | str] | None) -> tuple[Target, ...]:
+        """What a query is about: as named, else the step it is asked in."""
+        if focus is None:
+            return tuple(Target(ref.id, ref.version) for ref in implied_parents(self.core))
+        if isinstance(focus, Unit | Ref | str):
+            return (parse_target(focus, pinned=True),)
+        return tuple(parse_target(item, pinned=True) for item in focus)
+
+    def level(self, level: str | Integrity) -> Integrity:
+        """A level by name."""
+        try:
+            return level if isinstance(level, Integrity) else Integrity[level]
+        except KeyError:
+            raise InvalidInputError(f"level={level!r} is unknown; choose UNTRUSTED, INTERNAL or TRUSTED") from None

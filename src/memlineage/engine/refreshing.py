@@ -1,0 +1,229 @@
+"""Automatic refresh: what has expired is fetched again, once, however many readers ask (row B3).
+
+The obligation goes to the expired ancestor, never to what was concluded from it. One process in all holds the
+lease of a unit while its tool is called; the others wait for the outcome. A failure is remembered for a while, so
+that a tool which is down is not called by every read.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextvars import copy_context
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement, background
+from memlineage.engine.facts import unit_facts
+from memlineage.engine.inputs import Draft, Link, Target, draft
+from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.tools import Tool
+from memlineage.engine.writing import Writing
+from memlineage.errors import ConflictError, InvalidInputError, PolicyViolationError
+from memlineage.lineage.graph import Node
+from memlineage.model.principal import HOST, kind_of
+from memlineage.model.scope import Scope
+from memlineage.model.state import CauseKind, Standing
+from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
+from memlineage.policy import Facts, refresh_rules
+
+__all__ = ["Refreshing", "Stale"]
+
+_LEASE_US: Final = 30_000_000
+_BACK_OFF_US: Final = 60_000_000
+_POLL_S: Final = 0.02
+_CARRIED: Final = frozenset({Role.DEPENDS, Role.ARGUMENT})
+_FIELDS: Final = frozenset({"content", "confidence", "timestamp", "metadata"})
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """An expired version that policy wants fetched again, and can be.
+
+    Attributes:
+        n: integer id of the version.
+        u: integer id of its unit.
+        unit: the version.
+        tool: the tool that made it.
+    """
+
+    n: int
+    u: int
+    unit: Unit
+    tool: Tool
+
+
+class Refreshing:
+    """Finds what to refresh, and refreshes it."""
+
+    def __init__(self, core: Core, enforcement: Enforcement, writing: Writing) -> None:
+        self._core = core
+        self._enforcement = enforcement
+        self._writing = writing
+
+    def stale_behind(self, snapshot: Snapshot, n: int, unit: Unit) -> list[Stale]:
+        """What would have to be refreshed for this version to be active again."""
+        if unit.standing is Standing.SUPPORTED:
+            candidates = [n]
+        else:
+            candidates = self._expired_above(snapshot, n)
+        units = snapshot.units(candidates)
+        found = [self._refreshable(snapshot, m, units[m]) for m in candidates]
+        return [stale for stale in found if stale is not None]
+
+    def _expired_above(self, snapshot: Snapshot, n: int) -> list[int]:
+        graph = snapshot.graph
+        seen = {n}
+        wave = {n}
+        while wave:
+            strong = {h.parent for h in graph.parents(wave) if h.weight >= TAU_MICRO and h.role in CARRYING}
+            wave = strong - seen
+            seen |= wave
+        nodes = graph.load(seen)
+        return sorted(m for m in seen if _expired(nodes[m], snapshot))
+
+    def _refreshable(self, snapshot: Snapshot, n: int, unit: Unit) -> Stale | None:
+        node = snapshot.graph.node(n)
+        if not node.current or not _expired(node, snapshot) or kind_of(unit.creator) != "tool":
+            return None
+        tool = self._core.tools.get(unit.creator)
+        if tool is None or tool.refresh is None:
+            return None
+        facts = Facts(unit=unit_facts(unit), now_us=snapshot.now_us)
+        return Stale(n, node.unit, unit, tool) if refresh_rules(self._core.policies, facts) else None
+
+    def refresh_all(self, stale: Sequence[Stale]) -> bool:
+        """Refresh each of these; True if reading again is worthwhile."""
+        outcomes = [self.refresh(item) for item in stale]
+        return any(outcomes)
+
+    def refresh(self, stale: Stale) -> bool:
+        """Fetch a value again, or wait for whoever does; True if reading again is worthwhile."""
+        acting = background(Scope.of(stale.unit.wall))
+        deadline = time.monotonic() + _LEASE_US / 1_000_000
+        while time.monotonic() < deadline:
+            holder = self._lease(acting, stale)
+            if holder is None:
+                return False
+            if holder == "":
+                return True
+            if holder.startswith("mine:"):
+                return self._fetch(acting, stale, holder)
+            time.sleep(_POLL_S)
+        return False
+
+    def _lease(self, acting: Acting, stale: Stale) -> str | None:
+        """Our own token, somebody else's; empty if it is done already; None if it may not be tried now."""
+        mine = f"mine:{os.getpid()}:{os.urandom(6).hex()}"
+        now = time.time_ns() // 1000
+        try:
+            with self._core.write() as writer:
+                current = writer.connection.execute("SELECT current FROM unit WHERE u = ?", (stale.u,)).get
+                if current != stale.n:
+                    return ""
+                self._enforcement.act_on(
+                    "refresh", acting, stale.unit, by=HOST, now_us=writer.now_us, names=writer.names
+                )
+                row = writer.connection.execute("SELECT holder, until_us FROM refresh WHERE u = ?", (stale.u,)).get
+                if row is not None and row[1] > now:
+                    return None if row[0] is None else "theirs"
+                writer.connection.execute(
+                    "INSERT OR REPLACE INTO refresh (u, holder, until_us) VALUES (?, ?, ?)",
+                    (stale.u, mine, now + _LEASE_US),
+                )
+        except PolicyViolationError:
+            return None
+        return mine
+
+    def _fetch(self, acting: Acting, stale: Stale, token: str) -> bool:
+        value = self._call(stale)
+        done = value is not None and self._write(acting, stale, value)
+        now = time.time_ns() // 1000
+        with self._core.database.writing() as connection:
+            if done:
+                connection.execute("DELETE FROM refresh WHERE u = ? AND holder = ?", (stale.u, token))
+            else:
+                connection.execute(
+                    "UPDATE refresh SET holder = NULL, until_us = ?, failed = failed + 1 WHERE u = ? AND holder = ?",
+                    (now + _BACK_OFF_US, stale.u, token),
+                )
+        return done
+
+    def _call(self, stale: Stale) -> Any:
+        """The fresh value, from the tool or the one that stands in for it; None if neither gave any."""
+        backup = self._core.tools.get(stale.tool.backup) if stale.tool.backup else None
+        for tool in (stale.tool, backup):
+            if tool is not None and tool.refresh is not None:
+                outcome = _attempt(tool, stale.unit)
+                if outcome is not None:
+                    return outcome
+        return None
+
+    def _write(self, acting: Acting, stale: Stale, value: Any) -> bool:
+        """The fresh value is a new version by the same tool, through the same enforcement."""
+        try:
+            fresh = self._draft(acting, stale, value)
+            self._writing.update(
+                acting, Target(stale.unit.id, None), fresh, if_version=stale.unit.version, replayed=True
+            )
+        except ConflictError:
+            return True  # somebody else wrote a newer version meanwhile: read that
+        except (PolicyViolationError, InvalidInputError):
+            return False
+        return True
+
+    def _draft(self, acting: Acting, stale: Stale, value: Any) -> Draft:
+        given: Any = {"content": value} if isinstance(value, str) else value
+        if not isinstance(given, Mapping) or not set(given) <= _FIELDS:
+            raise InvalidInputError(
+                f"refresh of {stale.tool.name!r} returned {value!r:.80}; expected text or {sorted(_FIELDS)}"
+            )
+        return msgspec.structs.replace(
+            draft(
+                acting.scope,
+                given.get("content", stale.unit.content),
+                creator=stale.unit.creator,
+                now_us=self._core.now_us(),
+                limits=self._core.limits,
+                creator_id=f"refresh:{stale.unit.ref}",
+                confidence=given.get("confidence", stale.unit.confidence),
+                timestamp=_moment(given.get("timestamp")),
+                metadata=given.get("metadata"),
+            ),
+            links=tuple(_parents(stale.unit)),
+        )
+
+
+def _moment(value: Any) -> datetime | None:
+    return value if value is None or isinstance(value, datetime) else None
+
+
+def _parents(unit: Unit) -> Iterable[Link]:
+    """The same parents at their current versions (api.md)."""
+    for edge in unit.lineage.dependencies:
+        if edge.justification == 0 and edge.role in _CARRIED:
+            yield Link(Target(edge.parent.id, None), edge.role, round(edge.weight * MICRO))
+
+
+def _expired(node: Node, snapshot: Snapshot) -> bool:
+    return CauseKind.EXPIRED in (node.own, snapshot.shift.own.get(node.n))
+
+
+def _attempt(tool: Tool, unit: Unit) -> Any:
+    """Call a tool on a thread of its own: whatever it raises is its own failure, and it cannot hang a reader."""
+    assert tool.refresh is not None
+    pool = ThreadPoolExecutor(1, thread_name_prefix="memlineage-refresh")
+    try:
+        call: Future[Any] = pool.submit(copy_context().run, tool.refresh, unit)
+        failed = call.exception(timeout=_LEASE_US / 1_000_000)
+    except FutureTimeoutError:
+        return None
+    finally:
+        pool.shutdown(wait=False)
+    return None if failed is not None else call.result()

@@ -1,0 +1,181 @@
+"""What verbs answer: frozen values that a person can read and a program can walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from memlineage.model.ids import Ref
+from memlineage.model.state import Status
+from memlineage.model.unit import Unit
+from memlineage.policy import Decision
+
+__all__ = ["ActionResult", "Affected", "Change", "Consequences", "Impact", "Page", "Trace", "Withheld"]
+
+
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """A unit that a read did not show (row D4).
+
+    Attributes:
+        ref: the version.
+        rule: the rule that withheld it.
+        reason: why, in words.
+    """
+
+    ref: Ref
+    rule: str
+    reason: str
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.ref, self.rule, self.reason))
+
+
+class Page(tuple[Unit, ...]):
+    """Units in order, with what was withheld from them."""
+
+    withheld: tuple[Withheld, ...]
+
+    def __new__(cls, units: Any = (), withheld: tuple[Withheld, ...] = ()) -> Page:
+        """Units, and what was withheld."""
+        page = super().__new__(cls, units)
+        page.withheld = withheld
+        return page
+
+    def __repr__(self) -> str:
+        return f"<Page {len(self)} units, {len(self.withheld)} withheld>"
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A version whose status an act changed."""
+
+    ref: Ref
+    before: Status
+    after: Status
+
+
+class Consequences(msgspec.Struct, frozen=True, kw_only=True):
+    """What an act on one version did.
+
+    Attributes:
+        unit: the version acted upon, as it is now.
+        changed: every other version whose status changed, in the order of writing (the first thousand).
+        count: how many there are in all.
+        actions: executed actions among them, which may want compensation (row A8).
+    """
+
+    unit: Unit
+    changed: tuple[Change, ...] = ()
+    count: int = 0
+    actions: tuple[Unit, ...] = ()
+
+    @property
+    def ref(self) -> Ref:
+        """The version acted upon."""
+        return self.unit.ref
+
+    @property
+    def status(self) -> Status:
+        """Its status now."""
+        return self.unit.status
+
+    def __repr__(self) -> str:
+        return f"<Consequences {self.ref.short} {self.status.value}, {self.count} more changed>"
+
+
+class Affected(msgspec.Struct, frozen=True, kw_only=True):
+    """A descendant, as impact analysis reports it.
+
+    Attributes:
+        unit: the descendant as it is now.
+        path: the shortest path from the unit asked about, both ends included.
+        would_be: its status if that unit were invalidated.
+        compensation: the tool whose registered compensation applies, if it is an executed action.
+    """
+
+    unit: Unit
+    path: tuple[Ref, ...]
+    would_be: Status
+    compensation: str | None = None
+
+    @property
+    def would_change(self) -> bool:
+        """Whether anything would change for it."""
+        return self.would_be is not self.unit.status
+
+
+class Impact(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that descends from a unit, parents before children (row C1).
+
+    Attributes:
+        root: the unit asked about.
+        affected: its descendants in topological order.
+    """
+
+    root: Unit
+    affected: tuple[Affected, ...]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The descendants."""
+        return tuple(item.unit for item in self.affected)
+
+    @property
+    def actions(self) -> tuple[Affected, ...]:
+        """Executed actions among them: what cannot be taken back by recomputing."""
+        return tuple(item for item in self.affected if item.unit.kind == "action")
+
+    def __iter__(self) -> Iterator[Affected]:
+        return iter(self.affected)
+
+    def __len__(self) -> int:
+        return len(self.affected)
+
+    def __repr__(self) -> str:
+        return f"<Impact of {self.root.ref.short}: {len(self)} descendants, {len(self.actions)} executed actions>"
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a unit was concluded from, or one causal chain (rows A2, D2).
+
+    Attributes:
+        target: the unit asked about.
+        units: its ancestors, parents before children, the unit itself last; or the chain from `to` down to it.
+        hidden: how many more lie in walls that this scope cannot see into.
+    """
+
+    target: Unit
+    units: tuple[Unit, ...]
+    hidden: int = 0
+
+    @property
+    def roots(self) -> tuple[Unit, ...]:
+        """Ancestors that stand on their own."""
+        return tuple(unit for unit in self.units if not unit.lineage.dependencies)
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(self.units)
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __repr__(self) -> str:
+        return f"<Trace of {self.target.ref.short}: {len(self)} units>"
+
+
+class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """An action that was permitted and run (rows A8, B9).
+
+    Attributes:
+        unit: the record of it, kind `action`.
+        result: what the tool returned.
+        decision: why it was permitted.
+    """
+
+    unit: Unit
+    result: Any
+    decision: Decision
+
+    def __repr__(self) -> str:
+        return f"<ActionResult {self.unit.ref.short} {self.unit.content!r}>"

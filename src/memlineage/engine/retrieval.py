@@ -1,0 +1,374 @@
+"""Retrieval: found by likeness, ranked by lineage, and only what may be used (rows D1, D3, D4).
+
+Hybrid recall gives candidates; the lineage ranking orders them; policy is asked about each in that order until
+enough are allowed. What policy holds back on the way is what would have been returned without it: it is reported,
+with the rule and the reason. Where policy wants a fresh value, it is fetched and the search is run again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.inputs import Target
+from memlineage.engine.refreshing import Refreshing, Stale
+from memlineage.engine.results import Page, Withheld
+from memlineage.engine.snapshot import Snapshot
+from memlineage.errors import UnknownUnitError
+from memlineage.lineage.paths import distances
+from memlineage.model.content import check_text
+from memlineage.model.ids import Ref
+from memlineage.model.principal import kind_of
+from memlineage.model.state import Status
+from memlineage.model.unit import MICRO, Role, Unit
+from memlineage.policy import Budget, Decision, Effect
+from memlineage.recall.constraints import CONSTRAINT_KINDS, CONSTRAINT_LIMIT, ConstraintCandidate, rank_constraints
+from memlineage.recall.embedding import embed_query
+from memlineage.recall.importance import importance
+from memlineage.recall.prompt import to_prompt
+from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Score, Weights, fuse_hits, weights_for
+from memlineage.recall.vectors import Hits, from_blob
+from memlineage.store.filters import compile_filter
+from memlineage.store.search import Search, Sight
+
+__all__ = ["Found", "Query", "Retrieval"]
+
+_POOL: Final = 200
+_ROUNDS: Final = 3
+_DEPTH: Final = 4
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for.
+
+    Attributes:
+        text: in words.
+        focus: units that the task is about; nearness to them counts.
+        limit: how many units at most.
+        critical: withhold what is pending verification instead of flagging it.
+        budget: what freshness may cost, and what is accepted instead.
+        purpose: what the answer is for; rules may depend on it.
+        filter: see `compile_filter`.
+        profile: named weights, or weights.
+        ranker: what orders candidates instead of the lineage ranking.
+        constraints: how many root constraints may accompany the answer.
+    """
+
+    text: str
+    focus: tuple[Target, ...] = ()
+    limit: int = 10
+    critical: bool = False
+    budget: Budget | None = None
+    purpose: str | None = None
+    filter: Mapping[str, Any] | None = None
+    profile: str | Weights | None = None
+    ranker: Any = None
+    constraints: int = CONSTRAINT_LIMIT
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a query.
+
+    Attributes:
+        units: best first; what is flagged says so in `flags`.
+        constraints: what the user stated that binds the answer, whether or not it resembles the query.
+        withheld: what would have been among the units but for policy, with rule and reason.
+        scores: why each unit stands where it stands.
+        decisions: the decision on every unit that was considered.
+    """
+
+    units: tuple[Unit, ...]
+    constraints: tuple[Unit, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    scores: dict[Ref, Score] = {}
+    decisions: dict[Ref, Decision] = {}
+
+    def decision(self, unit: Unit | Ref | str) -> Decision:
+        """The decision on one unit. Raises `UnknownUnitError` if it was not considered."""
+        wanted = str(unit.ref) if isinstance(unit, Unit) else str(unit)
+        for ref, decision in self.decisions.items():
+            if wanted in (str(ref), ref.id):
+                return decision
+        raise UnknownUnitError(f"{wanted} was not considered for this query")
+
+    @property
+    def withheld_counts(self) -> Counter[str]:
+        """How many units each rule withheld."""
+        return Counter(item.rule for item in self.withheld)
+
+    def to_prompt(self, *, budget: int | None = None) -> str:
+        """The block for a model: labelled by origin, content escaped, constraints first; `budget` in tokens."""
+        return to_prompt(self.units, constraints=self.constraints, withheld=len(self.withheld), budget=budget)
+
+    def __iter__(self) -> Any:
+        return iter(self.units)
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __repr__(self) -> str:
+        held = ", ".join(f"{count} by {rule}" for rule, count in sorted(self.withheld_counts.items()))
+        return f"<Found {len(self.units)} units, {len(self.constraints)} constraints; withheld {held or 'none'}>"
+
+
+class Retrieval:
+    """Answers queries and listings."""
+
+    def __init__(self, core: Core, enforcement: Enforcement, refreshing: Refreshing) -> None:
+        self._core = core
+        self._enforcement = enforcement
+        self._refreshing = refreshing
+        self._search = Search(core.embedder.dimension)
+
+    def retrieve(self, acting: Acting, query: Query) -> Found:
+        """Search, rank, decide; fetch what policy wants fresh, and search again."""
+        check_text(query.text, name="query", limit=self._core.limits.content)
+        vector = embed_query(self._core.embedder, query.text)
+        found, stale = self._once(acting, query, vector)
+        for _ in range(_ROUNDS - 1):
+            if not self._refreshing.refresh_all(stale):
+                break
+            found, stale = self._once(acting, query, vector)
+        if acting.exposure is not None:
+            acting.exposure.show([unit.ref for unit in (*found.constraints, *found.units)])
+        return found
+
+    def _once(self, acting: Acting, query: Query, vector: NDArray[np.float32]) -> tuple[Found, list[Stale]]:
+        with self._core.read() as snapshot:
+            run = _Run(self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query)
+            return run.answer(vector), list(run.stale.values())
+
+    def listing(
+        self, acting: Acting, *, filter: Mapping[str, Any] | None, status: Sequence[str] | None, limit: int | None
+    ) -> Page:
+        """Everything in sight that may be read, oldest first; `status` asks for other states by name."""
+        condition, bindings = compile_filter(filter)
+        wanted = None if status is None else {Status(name) for name in status}
+        with self._core.read() as snapshot:
+            namespaces = tuple(snapshot.names.namespaces(acting.scope))
+            sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
+            numbers = self._search.listed(snapshot.connection, sight, current=wanted is None)
+            units = snapshot.units(numbers)
+            shown: list[Unit] = []
+            withheld: list[Withheld] = []
+            for n, unit in units.items():
+                if wanted is not None and unit.status not in wanted:
+                    continue
+                purpose = None if wanted is None else "inspect"
+                decision = self._enforcement.read(
+                    acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, purpose=purpose
+                )
+                if decision.allowed:
+                    shown.append(_flagged(unit, decision))
+                else:
+                    withheld.append(_withheld(unit, decision))
+        return Page(shown if limit is None else shown[:limit], tuple(withheld))
+
+
+class _Run:
+    """One search in one snapshot."""
+
+    def __init__(
+        self,
+        core: Core,
+        enforcement: Enforcement,
+        refreshing: Refreshing,
+        search: Search,
+        snapshot: Snapshot,
+        acting: Acting,
+        query: Query,
+    ) -> None:
+        self._core = core
+        self._enforcement = enforcement
+        self._refreshing = refreshing
+        self._search = search
+        self._snapshot = snapshot
+        self._acting = acting
+        self._query = query
+        condition, bindings = compile_filter(query.filter)
+        namespaces = tuple(snapshot.names.namespaces(acting.scope))
+        self._sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
+        self.stale: dict[int, Stale] = {}
+        self.decisions: dict[Ref, Decision] = {}
+
+    def answer(self, vector: NDArray[np.float32]) -> Found:
+        """Units, constraints and what was withheld."""
+        hits = self._candidates(vector)
+        units = self._snapshot.units(hits.ids.tolist())
+        ranked = self._ranked(hits, units)
+        shown: list[Unit] = []
+        withheld: list[Withheld] = []
+        scores: dict[Ref, Score] = {}
+        for n, score in ranked:
+            if len(shown) >= self._query.limit:
+                break
+            decision = self._judge(n, units[n])
+            if decision.allowed:
+                shown.append(_flagged(units[n], decision))
+                scores[units[n].ref] = score
+            else:
+                withheld.append(_withheld(units[n], decision))
+        return Found(
+            units=tuple(shown),
+            constraints=self._constraints(vector),
+            withheld=tuple(withheld),
+            scores=scores,
+            decisions=self.decisions,
+        )
+
+    def _candidates(self, vector: NDArray[np.float32]) -> Hits:
+        """The nearest and the best-matching, dead ones among them: they have to be reported as withheld."""
+        pool = max(_POOL, 4 * self._query.limit)
+        connection, search, sight = self._snapshot.connection, self._search, self._sight
+        by_vector = search.by_vector(connection, sight, vector, pool, live=False)
+        by_text = search.by_text(connection, sight, self._query.text, pool, live=False)
+        if len(by_vector.ids) == pool:  # enough dead ones could crowd the living out
+            by_vector = _merged(by_vector, search.by_vector(connection, sight, vector, pool, live=True))
+        if len(by_text.ids) == pool:
+            by_text = _merged(by_text, search.by_text(connection, sight, self._query.text, pool, live=True))
+        return fuse_hits(
+            by_vector,
+            by_text,
+            lambda wanted: search.cosines(sight, vector, wanted),
+            vector_share=self._core.embedder.vector_share,
+            noise=self._core.embedder.noise,
+        )
+
+    def _ranked(self, hits: Hits, units: Mapping[int, Unit]) -> list[tuple[int, Score]]:
+        if not len(hits.ids):
+            return []
+        numbers = hits.ids.tolist()
+        reach = self._distances()
+        distance = None
+        if reach:
+            distance = np.array([reach.get(n, np.inf) for n in numbers], dtype=np.float64)
+        candidates = Candidates(
+            ids=hits.ids,
+            semantic=hits.scores,
+            importance=self.importance(numbers, units),
+            distance=distance,
+            age_us=np.array([self._age(units[n]) for n in numbers], dtype=np.int64),
+        )
+        ranker: Ranker = self._query.ranker or LineageRanker(weights_for(self._query.profile))
+        ranking = ranker.rank(candidates)
+        return [(int(n), ranking.score(place)) for place, n in enumerate(ranking.ids)]
+
+    def _distances(self) -> dict[int, int]:
+        if not self._query.focus:
+            return {}
+        focus = [self._snapshot.resolve(self._acting.scope, target).n for target in self._query.focus]
+        return distances(self._snapshot.graph, focus)
+
+    def _age(self, unit: Unit) -> int:
+        return max(0, self._snapshot.now_us - round(unit.lineage.recorded_at.timestamp() * MICRO))
+
+    def importance(self, numbers: Sequence[int], units: Mapping[int, Unit]) -> NDArray[np.float64]:
+        """How much these versions matter by their place in the lineage."""
+        graph = self._snapshot.graph
+        children: dict[int, set[int]] = {n: set() for n in numbers}
+        depths = self._depths(numbers)
+        graph.written(numbers)
+        below = [hop for hop in graph.children(numbers) if hop.role != Role.REVISES]
+        creators = graph.written({hop.child for hop in below})
+        for hop in below:
+            if creators[hop.child].creator != creators[hop.parent].creator:
+                children[hop.parent].add(hop.child)
+        return importance(
+            root=np.array([not units[n].lineage.dependencies for n in numbers]),
+            fan_out=np.array([len(children[n]) for n in numbers]),
+            depth=np.array([depths[n] for n in numbers]),
+            age_us=np.array([self._age(units[n]) for n in numbers]),
+            confidence=np.array([np.nan if (c := units[n].confidence) is None else c for n in numbers]),
+            pinned=np.array([units[n].pinned for n in numbers]),
+        )
+
+    def _depths(self, numbers: Sequence[int]) -> dict[int, int]:
+        """Levels above each version, up to a bound: deeper than that is simply deep."""
+        above = {n: {n} for n in numbers}
+        depth = dict.fromkeys(numbers, 0)
+        for level in range(1, _DEPTH + 1):
+            wave = {m for found in above.values() for m in found}
+            up: dict[int, set[int]] = {}
+            for hop in self._snapshot.graph.parents(wave):
+                if hop.role != Role.REVISES:
+                    up.setdefault(hop.child, set()).add(hop.parent)
+            above = {n: {p for m in found for p in up.get(m, ())} for n, found in above.items()}
+            above = {n: found for n, found in above.items() if found}
+            depth |= dict.fromkeys(above, level)
+        return depth
+
+    def _judge(self, n: int, unit: Unit) -> Decision:
+        """Ask policy; note what it wants fresh."""
+        stale = self._refreshing.stale_behind(self._snapshot, n, unit) if _may_be_stale(unit) else []
+        decision = self._enforcement.read(
+            self._acting,
+            unit,
+            now_us=self._snapshot.now_us,
+            graph=self._snapshot.graph,
+            n=n,
+            purpose=self._query.purpose,
+            critical=self._query.critical,
+            budget=self._query.budget,
+            refresh_cost=sum(item.tool.cost for item in stale),
+        )
+        self.decisions[unit.ref] = decision
+        budget = self._query.budget or Budget()
+        if stale and budget.affords(sum(item.tool.cost for item in stale)):
+            self.stale.update({item.n: item for item in stale})
+        return decision
+
+    def _constraints(self, vector: NDArray[np.float32]) -> tuple[Unit, ...]:
+        """What the user stated that binds this task, however far its wording is from the query (row D3)."""
+        if not self._query.constraints:
+            return ()
+        rows = dict(self._search.constrains(self._snapshot.connection, self._sight, sorted(CONSTRAINT_KINDS)))
+        units = self._snapshot.units(list(rows))
+        stated = {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
+        usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}
+        if not usable:
+            return ()
+        weight = dict(zip(usable, self.importance(list(usable), usable).tolist(), strict=True))
+        candidates = [
+            ConstraintCandidate(
+                id=n, content=unit.content, subject=unit.subject, tags=unit.tags, kind=unit.kind,
+                importance=weight[n], vector=None if rows[n] is None else from_blob(rows[n]),
+            )
+            for n, unit in usable.items()
+        ]  # fmt: skip
+        bound = rank_constraints(
+            self._query.text,
+            candidates,
+            query_vector=vector,
+            noise=self._core.embedder.noise,
+            vector_share=self._core.embedder.vector_share,
+            limit=self._query.constraints,
+        )
+        return tuple(_flagged(usable[item.id], self.decisions[usable[item.id].ref]) for item in bound)
+
+
+def _may_be_stale(unit: Unit) -> bool:
+    return unit.status in {Status.EXPIRED, Status.PENDING}
+
+
+def _merged(one: Hits, two: Hits) -> Hits:
+    numbers, first = np.unique(np.concatenate([one.ids, two.ids]), return_index=True)
+    return Hits(numbers, np.concatenate([one.scores, two.scores])[first])
+
+
+def _flagged(unit: Unit, decision: Decision) -> Unit:
+    flags = decision.flags or (decision.determining if decision.effect is Effect.FLAG else ())
+    return msgspec.structs.replace(unit, flags=flags) if flags else unit
+
+
+def _withheld(unit: Unit, decision: Decision) -> Withheld:
+    rule = decision.rule or "policy"
+    reason = next((text for text in decision.reasons if text.startswith(rule)), unit.status.value)
+    return Withheld(ref=unit.ref, rule=rule, reason=reason)

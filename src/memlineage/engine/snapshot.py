@@ -1,0 +1,102 @@
+"""A view of the store at one moment: what a name means, what a unit says, how it hangs together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+
+import msgspec
+
+from memlineage.engine.inputs import Target
+from memlineage.errors import UnknownUnitError
+from memlineage.lineage.standing import resettle
+from memlineage.model.ids import Ref
+from memlineage.model.scope import Scope, Wall
+from memlineage.model.state import CauseKind
+from memlineage.model.unit import Unit
+from memlineage.store.database import Connection
+from memlineage.store.graph import StoreGraph
+from memlineage.store.names import Names
+from memlineage.store.sql import QUERIES
+from memlineage.store.units import NO_SHIFT, Shift, read_refs, read_units
+
+__all__ = ["Known", "Snapshot", "resolve"]
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A version that was found.
+
+    Attributes:
+        n: integer id of the version.
+        unit: integer id of its unit.
+        wall: where it stands.
+        latest: the unit's highest version number.
+    """
+
+    n: int
+    unit: int
+    wall: Wall
+    latest: int
+
+
+def resolve(connection: Connection, names: Names, scope: Scope, target: Target) -> Known:
+    """Find what a caller named, if this scope may see it. What it may not see does not exist for it."""
+    if target.version is None:
+        row = connection.execute(QUERIES["find_current"], (target.id,)).get
+    else:
+        row = connection.execute(QUERIES["find_version"], (target.id, target.version)).get
+    if row is not None:
+        n, unit, w, latest = row
+        wall = names.wall(w)
+        if scope.sees(wall):
+            return Known(n, unit, wall, latest)
+    named = target.id if target.version is None else f"{target.id}@{target.version}"
+    raise UnknownUnitError(f"no unit {named} is visible in this scope; check the id, and whose scope you read from")
+
+
+class Snapshot:
+    """What is true at `now_us`, without writing anything."""
+
+    def __init__(self, connection: Connection, names: Names, now_us: int, quorum: int = 0) -> None:
+        self.connection = connection
+        self.names = names
+        self.now_us = now_us
+        self._quorum = quorum
+
+    @cached_property
+    def shift(self) -> Shift:
+        """What time alone has changed since the last event (section 5)."""
+        due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
+        if not due:
+            return NO_SHIFT
+        graph = StoreGraph(self.connection, self.names, due=due, quorum=self._quorum)
+        nodes = graph.load(due)
+        own = {n: int(CauseKind.EXPIRED) for n in due if nodes[n].own == CauseKind.EXPIRED}
+        settled = resettle(graph, own)
+        return Shift(own, settled.standing, settled.winner)
+
+    @cached_property
+    def graph(self) -> StoreGraph:
+        """The lineage, as it stands in the tables."""
+        return StoreGraph(self.connection, self.names, quorum=self._quorum)
+
+    def resolve(self, scope: Scope, target: Target) -> Known:
+        """See `resolve`."""
+        return resolve(self.connection, self.names, scope, target)
+
+    def units(self, wanted: Collection[int]) -> dict[int, Unit]:
+        """Units by integer id, in the order asked."""
+        return read_units(self.connection, self.names, wanted, self.shift)
+
+    def unit(self, n: int) -> Unit:
+        """One unit."""
+        return self.units([n])[n]
+
+    def refs(self, wanted: Collection[int]) -> dict[int, Ref]:
+        """Refs by integer id."""
+        return read_refs(self.connection, wanted)
+
+    def visible(self, scope: Scope, wanted: Iterable[int]) -> set[int]:
+        """Those versions that this scope may see."""
+        found = self.units(list(wanted))
+        return {n for n, unit in found.items() if scope.sees(unit.wall)}

@@ -1,0 +1,293 @@
+"""The write path: from what was asked for to what is committed (docs/architecture.md, the life of a memory)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memlineage.engine.acting import Acting
+from memlineage.engine.admission import (
+    Admission,
+    admit,
+    echo_of,
+    equivalent_versions,
+    exposure_edges,
+    link_edges,
+    protection_of,
+)
+from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.facts import new_facts
+from memlineage.engine.inputs import RESERVED_KINDS, Draft, Target
+from memlineage.engine.snapshot import Known, resolve
+from memlineage.errors import ConflictError, InvalidInputError
+from memlineage.model.content import form_key
+from memlineage.model.principal import is_model_side, kind_of
+from memlineage.model.scope import Visibility, Wall
+from memlineage.model.unit import Unit
+from memlineage.policy import Decision, Facts, ObligationKind, valid_until
+from memlineage.recall.embedding import embed_texts
+from memlineage.recall.text import index_terms
+from memlineage.recall.vectors import to_blob
+from memlineage.store.database import fetch
+from memlineage.store.records import NewVersion
+from memlineage.store.units import read_refs, read_units
+from memlineage.store.writer import Writer
+
+__all__ = ["Writing"]
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """What was computed before the transaction began: nothing slow happens while others wait.
+
+    Attributes:
+        draft: what is to be written.
+        vector: its embedding.
+        terms: its index terms.
+        forms: per distinct form of earlier versions, whether it says the same.
+    """
+
+    draft: Draft
+    vector: bytes
+    terms: str
+    forms: dict[bytes, bool]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The version that stands for what was handed in, and whether this call wrote it."""
+
+    n: int
+    fresh: bool
+
+
+class Writing:
+    """Stores and updates."""
+
+    def __init__(self, core: Core, enforcement: Enforcement) -> None:
+        self._core = core
+        self._enforcement = enforcement
+
+    def prepare(self, drafts: Sequence[Draft], revised: Target | None = None) -> list[Prepared]:
+        """Embed, tokenise and compare, outside any transaction."""
+        vectors = embed_texts(self._core.embedder, [draft.content for draft in drafts])
+        return [
+            Prepared(draft, to_blob(vector), index_terms(draft.content), self._judge(draft, revised))
+            for draft, vector in zip(drafts, vectors, strict=True)
+        ]
+
+    def _judge(self, draft: Draft, revised: Target | None) -> dict[bytes, bool]:
+        """Ask the kind's comparer once per distinct earlier form; equal normal forms are the same anyway."""
+        forms = {form_key(draft.content): True}
+        if revised is None or not self._core.comparers:
+            return forms
+        with self._core.read() as snapshot:
+            rows = fetch(
+                snapshot.connection,
+                "SELECT v.form, v.content, v.kind FROM version v JOIN unit u ON u.u = v.u"
+                " WHERE u.id = ? AND v.content IS NOT NULL ORDER BY v.n",
+                (revised.id,),
+            )
+        for form, content, kind in rows:
+            compare = self._core.comparers.get(draft.kind or kind)
+            if compare is not None and form not in forms:
+                forms[form] = bool(compare(content, draft.content))
+        return forms
+
+    def store(self, acting: Acting, drafts: Sequence[Draft], *, reserved: bool = False) -> list[Unit]:
+        """Write new units, all or none."""
+        prepared = self.prepare(drafts)
+        with self._core.write() as writer:
+            written = [self.store_one(writer, acting, item, reserved=reserved) for item in prepared]
+            writer.settle()
+            units = _units(writer, written)
+        _follow(acting, units, written)
+        return units
+
+    def store_one(self, writer: Writer, acting: Acting, item: Prepared, *, reserved: bool = False) -> Written:
+        """Write one new unit inside a transaction, or find the one that stands for it."""
+        draft = item.draft
+        if draft.kind in RESERVED_KINDS and not reserved:
+            raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
+        wall = acting.scope.wall(draft.visibility or Visibility.USER)
+        edges = link_edges(writer, acting, draft.links)
+        edges += exposure_edges(writer, acting, draft.creator, edges)
+        admission = admit(writer, acting, draft, edges, wall)
+        new = self._new_version(writer, acting, draft, admission, wall)
+        decision = self._enforcement.write(acting, new, admission, now_us=writer.now_us, names=writer.names)
+        known = _retried(writer, draft, wall)
+        if known is None and not reserved:
+            known = echo_of(writer, draft, edges)
+        if known is not None:
+            return Written(known, fresh=False)
+        return self._write(writer, new, item, decision)
+
+    def update(
+        self, acting: Acting, target: Target, draft: Draft, *, if_version: int | None = None, replayed: bool = False
+    ) -> Unit:
+        """Write the next version of a unit."""
+        [item] = self.prepare([draft], target)
+        with self._core.write() as writer:
+            written = self.update_one(writer, acting, target, item, if_version=if_version, replayed=replayed)
+            writer.settle()
+            units = _units(writer, [written])
+        _follow(acting, units, [written])
+        return units[0]
+
+    def update_one(
+        self,
+        writer: Writer,
+        acting: Acting,
+        target: Target,
+        item: Prepared,
+        *,
+        if_version: int | None = None,
+        replayed: bool = False,
+    ) -> Written:
+        """Write the next version inside a transaction."""
+        known = resolve(writer.connection, writer.names, acting.scope, Target(target.id, None))
+        old = read_units(writer.connection, writer.names, [known.n])[known.n]
+        if if_version is not None and if_version != old.version:
+            raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
+        draft = _carry_over(item.draft, old)
+        edges = link_edges(writer, acting, draft.links)
+        edges += exposure_edges(writer, acting, draft.creator, edges)
+        revises = resolve(writer.connection, writer.names, acting.scope, Target(target.id, known.latest)).n
+        admission = admit(writer, acting, draft, edges, old.wall, revises=revises)
+        says_so = replayed or kind_of(draft.creator) in {"user", "system", "tool"}
+        same = equivalent_versions(writer, known, item.forms, admission.edges) if says_so else ()
+        new = self._new_version(writer, acting, draft, admission, old.wall, known=known, same_as=same)
+        decision = self._enforcement.write(
+            acting, new, admission, now_us=writer.now_us, names=writer.names, old=old,
+            protection=protection_of(writer, known),
+        )  # fmt: skip
+        retried = _retried(writer, draft, old.wall)
+        if retried is not None:
+            return Written(retried, fresh=False)
+        return self._write(writer, new, item, decision)
+
+    def _write(self, writer: Writer, new: NewVersion, item: Prepared, decision: Decision) -> Written:
+        held = decision.obliges(ObligationKind.QUARANTINE)
+        if held is not None:
+            reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
+            new = msgspec.structs.replace(new, quarantine=reason)
+        n = writer.write_version(new, item.vector, item.terms)
+        _remember_key(writer, item.draft, new.wall, n)
+        return Written(n, fresh=True)
+
+    def _new_version(
+        self,
+        writer: Writer,
+        acting: Acting,
+        draft: Draft,
+        admission: Admission,
+        wall: Wall,
+        *,
+        known: Known | None = None,
+        same_as: tuple[int, ...] = (),
+    ) -> NewVersion:
+        scope = acting.scope
+        owner = f"user:{scope.user}" if scope.user is not None else f"agent:{scope.agent}"
+        new = NewVersion(
+            unit=None if known is None else known.unit,
+            id=self._core.new_id(writer.now_us) if known is None else _id_of(writer, known),
+            version=1 if known is None else known.latest + 1,
+            wall=wall,
+            content=draft.content,
+            kind=draft.kind or "fact",
+            tags=draft.tags or (),
+            subject=draft.subject,
+            key=draft.key,
+            creator=draft.creator,
+            actor=acting.actor,
+            owner=draft.owner or (draft.creator if kind_of(draft.creator) == "user" else owner),
+            creator_id=draft.creator_id,
+            ts_us=draft.ts_us,
+            ts_offset=draft.ts_offset,
+            confidence=draft.confidence,
+            pinned=bool(draft.pinned),
+            metadata=draft.metadata or {},
+            expires_us=draft.expires_us,
+            valid_to_us=draft.valid_to_us,
+            valid_until=None,
+            context=draft.context_hash,
+            context_body=draft.context,
+            recipe=draft.recipe,
+            reasserts=admission.reasserts,
+            edges=admission.edges,
+            same_as=same_as,
+            integrity=int(admission.integrity),
+        )
+        return msgspec.structs.replace(new, valid_until=self._valid_until(new, writer.now_us))
+
+    def _valid_until(self, new: NewVersion, now_us: int) -> int | None:
+        """The first instant at which the version counts as expired, by its own word or by policy."""
+        fresh = new_facts(new, now_us)
+        by_policy = valid_until(self._core.policies, Facts(unit=fresh, now_us=now_us))
+        limits = (new.expires_us, new.valid_to_us, by_policy)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _id_of(writer: Writer, known: Known) -> str:
+    return str(writer.connection.execute("SELECT id FROM unit WHERE u = ?", (known.unit,)).get)
+
+
+def _carry_over(draft: Draft, old: Unit) -> Draft:
+    """Labels carry over unless given; lineage never does (api.md)."""
+    if draft.visibility is not None and draft.visibility is not old.visibility:
+        raise InvalidInputError(f"visibility of {old.id} is {old.visibility.value!r} and never changes")
+    kept: dict[str, Any] = {
+        "kind": old.kind,
+        "tags": old.tags,
+        "subject": old.subject,
+        "key": old.key,
+        "metadata": old.metadata,
+        "owner": old.owner,
+        "pinned": old.pinned,
+    }
+    return msgspec.structs.replace(draft, **{k: v for k, v in kept.items() if getattr(draft, k) is None})
+
+
+def _retried(writer: Writer, draft: Draft, wall: Wall) -> int | None:
+    """The version that an idempotency key was used for before."""
+    if draft.idempotency_key is None:
+        return None
+    w, _ = writer.names.intern_wall(wall)
+    row = writer.connection.execute(
+        "SELECT n, digest FROM idempotency WHERE w = ? AND name = ?", (w, draft.idempotency_key)
+    ).get
+    if row is None:
+        return None
+    n, digest = row
+    if digest != draft.digest:
+        ref = str(read_refs(writer.connection, [n])[n])
+        raise ConflictError(
+            f"idempotency_key={draft.idempotency_key!r} was used for other content ({ref}); use a new key", ref
+        )
+    return int(n)
+
+
+def _remember_key(writer: Writer, draft: Draft, wall: Wall, n: int) -> None:
+    if draft.idempotency_key is not None:
+        w, _ = writer.names.intern_wall(wall)
+        writer.connection.execute(
+            "INSERT INTO idempotency (w, name, n, digest) VALUES (?, ?, ?, ?)",
+            (w, draft.idempotency_key, n, draft.digest),
+        )
+
+
+def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -> None:
+    """After the commit: the model's chain of exposure goes on from what it wrote, and a tool's output joins it."""
+    if acting.exposure is None:
+        return
+    for unit, result in zip(units, written, strict=True):
+        if result.fresh and is_model_side(unit.creator):
+            acting.exposure.wrote(unit.ref)
+        else:
+            acting.exposure.show([unit.ref])
+
+
+def _units(writer: Writer, written: Sequence[Written]) -> list[Unit]:
+    found = read_units(writer.connection, writer.names, list({result.n for result in written}))
+    return [found[result.n] for result in written]
