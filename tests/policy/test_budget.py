@@ -79,6 +79,23 @@ def test_an_age_that_is_not_known_is_never_accepted():
     assert outcome(STALE, budget=Budget(max_cost=0, min_score=0), unit=unit).effect is Effect.WITHHOLD
 
 
+def test_a_hard_freshness_rule_is_refreshed_but_never_accepted_stale():
+    hard = {**STALE, "severity": "hard"}
+    found = outcome(hard)
+    assert (found.effect, bool(found.obligations), found.score) == (Effect.WITHHOLD, True, 0.0)
+    assert outcome(hard, budget=Budget(max_cost=0, min_score=0)).effect is Effect.WITHHOLD
+
+
+def test_rules_that_a_narrower_layer_keeps_buy_no_acceptance():
+    wide = Document.from_dict({"rules": [STALE, SURE]})
+    kept = {**SURE, "name": "kept", "weight": 98}
+    narrow = Document.from_dict({"layer": "session:s", "rules": [kept]})
+    facts, request = Facts(unit=FARE, now_us=2 * HOUR), Request(action="read", session="s")
+    budget = Budget(max_cost=0, min_score=0.6)
+    found = decide(PolicySet.of(wide, narrow), request, facts, budget, decision_id="d")
+    assert (found.effect, found.score) == (Effect.WITHHOLD, 0.5)
+
+
 def test_what_is_held_back_for_a_hard_reason_is_not_worth_a_refresh():
     assert outcome(STALE, {"name": "h", "action": "withhold"}).obligations == ()
 

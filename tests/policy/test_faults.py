@@ -24,6 +24,7 @@ FAULTS = [
     ('{"rules": []}\n {}', "syntax", 2, 2, "one document"),
     ("rules: []\n---\nrules: []\n", "several_documents", 2, 1, "one document"),
     ("rules: &a []\n", "alias", 1, 8, "write the value out"),
+    ("{lists: &a []}\n", "alias", 1, 9, "write the value out"),
     ("rules: !!python/object:os.system []\n", "tag", 1, 8, "leave it out"),
     ("rules: []\nrules: []\n", "duplicate_key", 2, 1, "keep one"),
     ('{"rules": [],\n "rules": []}', "duplicate_key", 2, 2, "keep one"),

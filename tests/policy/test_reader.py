@@ -234,7 +234,8 @@ def test_registered_principals_and_verifiers_reach_the_set():
 
 def test_where_documents_differ_about_a_principal_the_lower_level_holds():
     one, two = (Document.from_dict({"principals": {"tool:web": level}}) for level in ("TRUSTED", "UNTRUSTED"))
-    assert PolicySet.of(one, two).principals["tool:web"] is Integrity.UNTRUSTED
+    for documents in ((one, two), (two, one)):
+        assert PolicySet.of(*documents).principals["tool:web"] is Integrity.UNTRUSTED
 
 
 def test_the_revision_does_not_depend_on_the_order_layout_or_origin_of_documents():

@@ -34,6 +34,7 @@ def outcome(policies, action="read", *, unit=None, old=None, context=None, sessi
         ({"min_confidence": 0.5}, "tool:api", 0.49, ("source:confidence",)),
         ({"min_confidence": 0.5}, "tool:api", None, ("source:confidence",)),
         ({"min_confidence": 0.5}, "user:alice", None, ()),
+        ({"min_confidence": 0.5}, "system", None, ()),
         ({"min_confidence": 0.5}, "user:alice", 0.4, ("source:confidence",)),
     ],
 )
@@ -209,7 +210,7 @@ def test_of_two_documents_about_one_tool_the_gate_keeps_the_stricter_of_everythi
     two = {"tool": "pay", "arguments": ["to", "amount"], "integrity": "TRUSTED", "constants": {"to": ["JAL", "X"]}}
     documents = [
         Document.from_dict({"rules": [{"name": name, "sensitive_action": form}]})
-        for name, form in zip("ab", (one, two))
+        for name, form in zip("ab", (one, two), strict=True)
     ]
     merged = PolicySet.of(*documents).sensitive["pay"]
     assert merged == PolicySet.of(*reversed(documents)).sensitive["pay"]

@@ -245,16 +245,26 @@ def _reasons(fired: list[Verdict], grants: list[Rule]) -> tuple[str, ...]:
 
 
 def _score(counted: list[Verdict], standing: list[Verdict], effects: list[Effect]) -> float:
-    """1 − Σ weight of violated soft rules / Σ weight of matched ones; 0 on a hard deny."""
+    """1 − Σ weight of violated soft rules / Σ weight of matched ones; 0 on a hard deny.
+
+    Taken over the global rules, then with those of the domain, then of the session, and the least of these: rules
+    that a narrower layer adds and keeps must not buy acceptance for one that a broader layer sees broken.
+    """
     for one, what in zip(standing, effects, strict=True):
         if one.rule.severity is Severity.HARD and what >= Effect.WITHHOLD:
             return 0.0
     violated = {id(one) for one in standing}
     soft = [one for one in counted if one.rule.severity is Severity.SOFT and not one.rule.permissive]
     # Matched means certainly matched: a rule that may not apply must not improve the score by being kept.
-    matched = sum(one.rule.weight for one in soft if one.about is True or id(one) in violated)
-    broken = sum(one.rule.weight for one in soft if id(one) in violated)
-    return 1.0 - broken / matched if matched else 1.0
+    matched = [one.rule for one in soft if one.about is True or id(one) in violated]
+    broken = [one.rule for one in soft if id(one) in violated]
+    return min(_share_kept(matched, broken, rank) for rank in (0, 1, 2))
+
+
+def _share_kept(matched: list[Rule], broken: list[Rule], rank: int) -> float:
+    whole = math.fsum(rule.weight for rule in matched if rule.layer.rank <= rank)
+    lost = math.fsum(rule.weight for rule in broken if rule.layer.rank <= rank)
+    return 1.0 - lost / whole if whole else 1.0
 
 
 def _obligations(standing: list[Verdict], effect: Effect, request: Request, facts: Facts) -> tuple[Obligation, ...]:
@@ -279,12 +289,14 @@ def _due(kind: ObligationKind, standing: list[Verdict], effect: Effect) -> bool:
     if kind is ObligationKind.REQUIRE_APPROVAL:
         return effect is Effect.ASK
     if kind is ObligationKind.REFRESH:
-        return effect is Effect.WITHHOLD and all(one.rule.severity is Severity.SOFT for one in _blocking(standing))
+        return effect is Effect.WITHHOLD and all(_cured_by_refresh(one.rule) for one in standing)
     return effect is not Effect.DENY
 
 
-def _blocking(standing: list[Verdict]) -> list[Verdict]:
-    return [one for one in standing if one.rule.mode is Mode.ENFORCE and _EFFECTS[one.rule.action] >= Effect.WITHHOLD]
+def _cured_by_refresh(rule: Rule) -> bool:
+    """Whether a fresh version may be free of what this rule holds against the old one."""
+    held_back = rule.mode is Mode.ENFORCE and _EFFECTS[rule.action] >= Effect.WITHHOLD
+    return not held_back or rule.action is Consequence.REFRESH or rule.severity is Severity.SOFT
 
 
 def _stale_only(standing: list[Verdict], effects: list[Effect]) -> bool:
