@@ -129,6 +129,12 @@ def test_a_layer_applies_to_its_own_session_and_domain():
     assert [outcome(loaded, domain=name).effect for name in ("d", "e", None)] == ["deny", "allow", "deny"]
 
 
+def test_session_and_unit_are_taken_from_the_facts_where_the_request_leaves_them_out():
+    loaded = policies(session_s=[deny()])
+    found = [outcome(loaded, context={"session": name}, unit={**FARE, "ref": "u@1"}) for name in ("s", "t")]
+    assert [(each.effect, each.unit) for each in found] == [(Effect.DENY, "u@1"), (Effect.ALLOW, "u@1")]
+
+
 def test_an_unknown_domain_permits_nothing():
     loaded = policies(domain_d=[deny(overridable=True), allow(priority=1)])
     assert [outcome(loaded, domain=name).effect for name in ("d", None)] == ["allow", "deny"]

@@ -36,9 +36,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         action: one of `Verb`.
-        unit: ref of the unit it is about.
+        unit: ref of the unit it is about; the `ref` of the facts if left out.
         domain: the domain that the host acts in. None means not known: documents of every domain then restrict.
-        session: the session it happens in; None for none.
+        session: the session it happens in; the one of the context if left out, and none if that has none.
         approval: hash of an action that a person has approved (`action_hash`).
     """
 
@@ -108,7 +108,7 @@ def decide(
             id=decision_id,
             effect=Effect.DENY,
             action=request.action,
-            unit=request.unit,
+            unit=request.unit or look_up(facts.unit, "ref"),
             reasons=("no rules are loaded, so nothing is allowed; load the default set or a document",),
             score=0.0,
             revision=policies.revision,
@@ -120,7 +120,7 @@ def decide(
 def judge(rule: Rule, request: Request, facts: Facts) -> Verdict:
     """What one rule says, whether or not it is asked."""
     notes = Notes()
-    about = conjunction([_applies(rule.layer, request), matches_target(rule.target, facts, notes)])
+    about = conjunction([_applies(rule.layer, request, facts), matches_target(rule.target, facts, notes)])
     condition = True if rule.condition is None else holds(rule.condition, facts, notes)
     return Verdict(
         rule=rule,
@@ -164,12 +164,13 @@ def _asked(rule: Rule, request: Request, facts: Facts) -> bool:
     return request.action in rule.on and (rule.until_us is None or facts.now_us < rule.until_us)
 
 
-def _applies(layer: Layer, request: Request) -> Truth:
+def _applies(layer: Layer, request: Request, facts: Facts) -> Truth:
     if layer.rank == 0:
         return True
     if layer.rank == 1:
         return None if request.domain is None else request.domain == layer.name
-    return request.session == layer.name
+    session = facts.context.get("session") if request.session is None else request.session
+    return bool(session == layer.name)
 
 
 def _combined(
@@ -188,7 +189,7 @@ def _combined(
         id=decision_id,
         effect=effect,
         action=request.action,
-        unit=request.unit,
+        unit=request.unit or look_up(facts.unit, "ref"),
         rules=tuple(one.rule.name for one in fired),
         determining=_determining(standing, effects, effect, grants),
         reasons=_reasons(fired, grants),
