@@ -1,0 +1,130 @@
+"""`memlineage bench`: figures beside their floors, for people, for machines and for the README."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import apsw
+import msgspec
+import numpy as np
+
+from memlineage.errors import InvalidInputError
+from memlineage.evaluation.bench_cascade import cascade
+from memlineage.evaluation.bench_retrieve import retrieve
+from memlineage.evaluation.bench_store import store
+from memlineage.evaluation.measuring import Figure
+from memlineage.evaluation.recall import RecallRow
+from memlineage.evaluation.recall import small as recall_rows
+from memlineage.evaluation.reporting import to_json, to_tables
+
+__all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "main", "measure"]
+
+SIZES: Final = (1_000, 10_000)
+SMALL: Final = (1_000,)
+BENCHMARKS: Final = ("store", "retrieve", "cascade", "recall")
+
+_SPEED: Final[dict[str, Callable[[Sequence[int], Path], list[Figure]]]] = {
+    "store": store,
+    "retrieve": retrieve,
+    "cascade": cascade,
+}
+_BLAS: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""Variables that make OpenBLAS take this machine for another one; the floor of `retrieve` is a matrix product."""
+_UNSET: Final = "MEMLINEAGE_BENCH_UNSET"
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of one run.
+
+    Attributes:
+        machine: what they were taken on.
+        figures: speed.
+        recall: top-1 by embedder and language.
+    """
+
+    machine: dict[str, str | int]
+    figures: tuple[Figure, ...] = ()
+    recall: tuple[RecallRow, ...] = ()
+
+
+def main(names: Sequence[str], *, small: bool = False, json: bool = False, sizes: Sequence[int] | None = None) -> int:
+    """Measure what is named (everything if nothing is), and print it. Returns the exit status.
+
+    `small` leaves the larger size out; `sizes` sets them. Where variables set OpenBLAS to another processor, the
+    run happens in a process of its own without them, and says so.
+
+    Raises `InvalidInputError` for a benchmark or a size that does not exist.
+    """
+    chosen = _check(names)
+    wanted = _check_sizes(sizes or (SMALL if small else SIZES))
+    odd = [name for name in _BLAS if name in os.environ]
+    if odd and _SPEED.keys() & set(chosen):
+        return _again_without(odd, chosen, wanted, json=json)
+    with TemporaryDirectory(prefix="memlineage-bench-") as folder:
+        report = measure(chosen, wanted, Path(folder))
+    print(to_json(report)) if json else to_tables(report)
+    return 0
+
+
+def measure(names: Sequence[str], sizes: Sequence[int], folder: Path) -> Report:
+    """Take the figures, in files below `folder`."""
+    figures = [figure for name in names if name in _SPEED for figure in _SPEED[name](sizes, folder)]
+    recall = recall_rows() if "recall" in names else []
+    return Report(machine=machine(os.environ), figures=tuple(figures), recall=tuple(recall))
+
+
+def machine(environment: Mapping[str, str]) -> dict[str, str | int]:
+    """What a figure depends on, as far as the machine and the libraries go."""
+    odd = [name for name in _BLAS if name in environment]
+    unset = environment.get(_UNSET, "")
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count() or 0,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "apsw": apsw.apsw_version(),
+        "numpy": np.__version__,
+        "openblas": f"{unset} unset for this run" if unset else f"as set by {', '.join(odd)}" if odd else "as found",
+    }
+
+
+def _check(names: Sequence[str]) -> tuple[str, ...]:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        raise InvalidInputError(f"no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
+    return tuple(dict.fromkeys(names)) or BENCHMARKS
+
+
+def _check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    if not all(size >= 10 for size in sizes):
+        raise InvalidInputError(f"sizes={list(sizes)} must be at least 10 units each")
+    return tuple(sizes)
+
+
+def _again_without(odd: Sequence[str], names: Sequence[str], sizes: Sequence[int], *, json: bool) -> int:
+    """OpenBLAS reads its variables when numpy is imported, so a change of mind needs a new process."""
+    environment = {name: value for name, value in os.environ.items() if name not in odd}
+    environment[_UNSET] = ", ".join(odd)
+    command = [sys.executable, "-m", "memlineage.evaluation.bench", *names, "--sizes", *map(str, sizes)]
+    return subprocess.run([*command, *(["--json"] if json else [])], env=environment, check=False).returncode
+
+
+def _arguments() -> dict[str, Any]:
+    parser = argparse.ArgumentParser(description="Figures beside their floors.")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--sizes", nargs="+", type=int)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    return vars(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main(**_arguments()))

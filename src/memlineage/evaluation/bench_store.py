@@ -1,0 +1,99 @@
+"""What storing costs: durable (FULL) and not (NORMAL), one by one and in a batch.
+
+Each unit comes with three edges, the decision of policy, its ledger event, index terms and a vector. The floor is one
+row of as many bytes in a bare table, in as many transactions, under the same `synchronous` setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
+from pathlib import Path
+
+from memlineage.engine.memory import Memory
+from memlineage.evaluation.corpus import sentences
+from memlineage.evaluation.filling import PARENTS, fill, open_memory
+from memlineage.evaluation.floors import RawTable, bytes_per_unit
+from memlineage.evaluation.measuring import ROUNDS, Figure, beside, timed
+from memlineage.model.unit import Unit
+
+__all__ = ["store"]
+
+
+def store(sizes: Sequence[int], folder: Path) -> list[Figure]:
+    """Figures at each size, in files below `folder`."""
+    return [figure for size in sizes for figure in _at(size, folder)]
+
+
+def _at(size: int, folder: Path) -> list[Figure]:
+    path = folder / f"store-{size}.db"
+    with open_memory(path, durability="normal") as memory:
+        units = fill(memory.scope(user="ann"), sentences("en", size))
+    body = bytes(bytes_per_unit(str(path)))
+    times = min(100, max(3, size // 5))
+    found = []
+    for durability in ("full", "normal"):
+        raw = RawTable(str(folder / f"raw-{size}-{durability}.db"), durability=durability)
+        with open_memory(path, durability=durability) as memory:
+            found.append(_one(size, memory, units, raw, body, times, durability))
+            if durability == "full":
+                found.append(_batch(size, memory, units, raw, body))
+        raw.close()
+    return found
+
+
+def _one(
+    size: int, memory: Memory, units: Sequence[Unit], raw: RawTable, body: bytes, times: int, durability: str
+) -> Figure:
+    scope = memory.scope(user="ann")
+    texts = iter(sentences("en", times * ROUNDS, seed=1))
+    parents = _parents(units)
+
+    def work() -> object:
+        return scope.store(next(texts), creator="reasoning", depends_on=next(parents))
+
+    return beside(
+        "store",
+        f"one, {durability.upper()}",
+        size,
+        figure=lambda: timed(work, times),
+        floor=lambda: timed(lambda: raw.insert(body), times),
+        floor_name=f"raw insert of {len(body)} bytes",
+    )
+
+
+def _batch(size: int, memory: Memory, units: Sequence[Unit], raw: RawTable, body: bytes) -> Figure:
+    count = min(1000, size)
+    parents = _parents(units)
+    scope = memory.scope(user="ann")
+    texts = iter([sentences("en", count, seed=seed) for seed in range(2, 2 + ROUNDS)])
+
+    def items() -> list[dict[str, object]]:
+        return [{"content": text, "creator": "reasoning", "depends_on": next(parents)} for text in next(texts)]
+
+    return beside(
+        "store",
+        f"batch of {count:,}",
+        size,
+        figure=_prepared(items, scope.store_many),
+        floor=lambda: timed(lambda: raw.insert_many([body] * count)),
+        floor_name="raw insert of as many rows",
+        items=count,
+    )
+
+
+def _prepared(
+    items: Callable[[], list[dict[str, object]]], work: Callable[[list[dict[str, object]]], object]
+) -> Callable[[], float]:
+    """Time the work, not the making of what it is given."""
+
+    def taken() -> float:
+        given = items()
+        return timed(lambda: work(given))
+
+    return taken
+
+
+def _parents(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    groups = [list(units[i : i + PARENTS]) for i in range(0, len(units) - PARENTS, PARENTS)] or [list(units)]
+    return cycle(groups)

@@ -1,0 +1,86 @@
+"""A report of figures as tables for people, JSON for machines, and a block of Markdown for the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from memlineage.evaluation.measuring import Figure
+from memlineage.evaluation.recall import RecallRow
+
+if TYPE_CHECKING:
+    from memlineage.evaluation.bench import Report
+
+__all__ = ["to_json", "to_markdown", "to_tables"]
+
+_SPEED_HEAD = ("what", "units", "time", "floor", "takes", "ratio")
+_RECALL_HEAD = ("embedder", "language", "questions", "vector", "text", "fused")
+
+
+def to_json(report: Report) -> str:
+    """One JSON document; times in seconds, keys as in `Figure` and `RecallRow`."""
+    return orjson.dumps(msgspec.to_builtins(report), option=orjson.OPT_INDENT_2).decode()
+
+
+def to_tables(report: Report, console: Console | None = None) -> None:
+    """Tables on the terminal, then the block for the README."""
+    out = console or Console()
+    out.print(", ".join(f"{name} {value}" for name, value in report.machine.items()), soft_wrap=True)
+    if report.figures:
+        out.print(_table("Speed: median of five, beside its floor", _SPEED_HEAD, map(_cells, report.figures)))
+    if report.recall:
+        out.print(_table("Top-1 on the shipped paraphrases", _RECALL_HEAD, map(_recall_cells, report.recall)))
+    out.print("Markdown for the README:")
+    out.print(to_markdown(report), soft_wrap=True, highlight=False, markup=False)
+
+
+def to_markdown(report: Report) -> str:
+    """The same figures as Markdown tables."""
+    blocks = []
+    if report.figures:
+        blocks.append(_markdown(_SPEED_HEAD, [_cells(figure) for figure in report.figures]))
+    if report.recall:
+        blocks.append(_markdown(_RECALL_HEAD, [_recall_cells(row) for row in report.recall]))
+    where = ", ".join(f"{name} {value}" for name, value in report.machine.items())
+    return "\n\n".join([*blocks, f"Median of five; {where}."])
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in head:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    rate = f" ({figure.rate:,.0f}/s)" if figure.items > 1 else ""
+    return (
+        f"{figure.benchmark} {figure.case}",
+        f"{figure.size:,}",
+        _time(figure.seconds) + rate,
+        figure.floor,
+        _time(figure.floor_seconds),
+        f"{figure.ratio:.2f}",
+    )
+
+
+def _recall_cells(row: RecallRow) -> tuple[str, ...]:
+    return (row.embedder, row.language, str(row.questions), *(f"{x:.2f}" for x in (row.vector, row.text, row.fused)))
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
