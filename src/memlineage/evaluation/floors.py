@@ -46,8 +46,8 @@ class RawTable:
 
 
 _STORED = (
-    "SELECT sum(length(content) + length(vector) + length(form) + length(salt) + length(tags) + length(metadata))"
-    + " FROM version",
+    "SELECT sum(length(content) + length(vector) + length(form) + length(salt)) FROM version",
+    "SELECT sum(length(tags) + length(metadata)) FROM version",
     "SELECT sum(length(data)) + sum(length(leaf)) FROM event WHERE kind = 1",
     "SELECT 36 * count(*) FROM unit",
     "SELECT 12 * count(*) FROM edge",
