@@ -50,7 +50,8 @@ class Inspection:
             decision = self._enforcement.read(
                 acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, purpose="inspect"
             )
-            if not decision.allowed:
+            # Too old to rely on is a status, and shown as one; only what policy keeps secret is refused here.
+            if not decision.allowed and not decision.stale_only:
                 raise PolicyViolationError(decision, str(decision))
             found.append(unit)
         return found

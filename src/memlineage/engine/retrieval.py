@@ -166,7 +166,7 @@ class Retrieval:
                 decision = self._enforcement.read(
                     acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, purpose=purpose
                 )
-                if decision.allowed:
+                if decision.allowed or (purpose is not None and decision.stale_only):
                     shown.append(_flagged(unit, decision))
                 else:
                     withheld.append(_withheld(unit, decision))
