@@ -1,0 +1,87 @@
+"""How a function becomes a command.
+
+A command is a function from typed parameters to an `Answer`. A parameter that is a dataclass (see `options`) stands
+for all its fields: each becomes an option, and the function gets the dataclass. What the function raises on purpose
+is reported here, as words or as JSON, with the exit code that belongs to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, cast, get_type_hints
+
+import typer
+
+from memlineage.cli.answers import Answer, exit_code
+from memlineage.cli.options import Printing
+from memlineage.errors import MemLineageError
+
+__all__ = ["command"]
+
+P = ParamSpec("P")
+Outcome = Answer | int
+"""What a command gives: an answer to print, or the exit code where it has printed for itself."""
+
+
+def command(app: typer.Typer, name: str, *, panel: str) -> Callable[[Callable[P, Outcome]], Callable[P, Outcome]]:
+    """Register a function as a command of `app`, listed under a heading of the help page."""
+
+    def register(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
+        groups = _groups(function)
+
+        def run(**given: Any) -> int:
+            # A default of a list is one object for all calls otherwise.
+            made = {
+                group: kind(**{field.name: given.pop(field.name) for field in dataclasses.fields(kind)})
+                for group, kind in groups.items()
+            }
+            printing = next(value for value in made.values() if isinstance(value, Printing))
+            return _answered(lambda: cast("Any", function)(**made, **given), printing)
+
+        parameters = list(_flattened(function, groups))
+        shown = cast("Any", run)
+        shown.__signature__ = inspect.Signature(parameters)
+        shown.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        shown.__doc__ = function.__doc__
+        app.command(name, rich_help_panel=panel)(run)
+        return function
+
+    return register
+
+
+def _groups(function: Callable[..., Any]) -> dict[str, type[Any]]:
+    """The parameters that stand for several options."""
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    kinds = {p.name: p.annotation for p in parameters if isinstance(p.annotation, type)}
+    return {name: kind for name, kind in kinds.items() if dataclasses.is_dataclass(kind)}
+
+
+def _flattened(function: Callable[..., Any], groups: dict[str, type[Any]]) -> list[inspect.Parameter]:
+    """Own parameters first, then those of the groups."""
+    own = [p for p in inspect.signature(function, eval_str=True).parameters.values() if p.name not in groups]
+    flat = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    for kind in reversed(groups.values()):
+        hints = get_type_hints(kind, include_extras=True)
+        flat.extend(_option(field, hints[field.name]) for field in dataclasses.fields(kind))
+    return flat
+
+
+def _option(field: dataclasses.Field[Any], annotation: Any) -> inspect.Parameter:
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _answered(work: Callable[[], Outcome], printing: Printing) -> int:
+    from memlineage.cli import terminal
+
+    try:
+        answer = work()
+        if isinstance(answer, int):
+            return answer
+        terminal.say(answer, json=printing.json, no_color=printing.no_color)
+    except MemLineageError as error:
+        terminal.report(error, str(error), json=printing.json, no_color=printing.no_color)
+        return exit_code(error)
+    return answer.code

