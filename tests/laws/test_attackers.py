@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlineage.model.principal import HOST
+from memlineage.model.scope import Scope
 from memlineage.testing.history import Writer
 from memlineage.testing.laws import attack_fails
-from memlineage.testing.strategies import attacks, operations, registrations, scopes
+from memlineage.testing.strategies import SCENE, attacks, operations, registrations, scopes
 from memlineage.testing.worlds import Operation, Play, Register, World
 
 
@@ -20,8 +21,8 @@ class Attacker(NamedTuple):
     actor: str
     claims: tuple[str, ...]
 
-    def seat(self, draw_scope: object) -> Writer:
-        return Writer(draw_scope, self.actor)
+    def seat(self, scope: Scope) -> Writer:
+        return Writer(scope, self.actor)
 
 
 ATTACKERS = {
@@ -35,15 +36,21 @@ ATTACKERS = {
 # unit above support that was high enough for it when it was accepted.
 @pytest.mark.parametrize("attacker", ATTACKERS.values(), ids=ATTACKERS.keys())
 @settings(max_examples=200, deadline=None)
-@given(registry=st.lists(registrations(), max_size=2), history=operations(register=False), data=st.data())
+@given(
+    registry=st.lists(registrations(), max_size=2),
+    scene=st.sampled_from([(), SCENE]),
+    history=operations(register=False),
+    data=st.data(),
+)
 def test_an_attacker_neither_raises_suppresses_nor_revives_what_is_not_his(
     world: Callable[[], World],
     attacker: Attacker,
     registry: list[Register],
+    scene: Sequence[Operation],
     history: list[Operation],
     data: st.DataObject,
 ) -> None:
     play = Play(world())
-    play.run([*registry, *history])
+    play.run([*registry, *scene, *history])
     attempts = data.draw(attacks(scopes().map(attacker.seat), attacker.claims))
     assert attack_fails(play, attempts, attacker.claims, attacker.actor) == []

@@ -18,7 +18,7 @@ def test_low_integrity_follows_every_path_and_no_other(world: Callable[[], World
     assert taint_persists(play) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(history=operations())
 def test_only_endorsement_and_registry_raise_what_is_there(
     world: Callable[[], World], history: list[Operation]

@@ -153,12 +153,15 @@ def integrity_never_rises(play: Play, act: Operation) -> list[str]:
 
 
 def one_current_value(play: Play) -> list[str]:
-    """Of the current versions with one wall, subject and key at most one is served: the winner. Copies apart."""
+    """Of the current versions with one wall, subject and key at most one is served: the winner, which holds the
+    key by right. Copies apart."""
     states, winners = _answers(play)
     served: dict[Group, list[Handle]] = {group: [] for group in winners}
     for ref, version in play.world.recorded().versions.items():
         copied = any(p.role is Role.SHARED for p in version.parents)
-        if version.group and not copied and states[ref].current and states[ref].status in _SERVED:
+        state = states[ref]
+        good = state.status in _SERVED and state.standing is not Standing.CONTAMINATED
+        if version.group and not copied and state.current and good:
             served[version.group].append(ref)
     faults = [
         f"{group}: served {refs}, won by {winners[group]}"
@@ -166,9 +169,9 @@ def one_current_value(play: Play) -> list[str]:
         if not set(refs) <= {winners[group]}
     ]
     return faults + [
-        f"{group}: the winner {winner} shows as superseded"
+        f"{group}: the winner {winner} is {states[winner]}"
         for group, winner in winners.items()
-        if winner is not None and states[winner].status is Status.SUPERSEDED
+        if winner is not None and (states[winner].status is Status.SUPERSEDED or _is_dead(states[winner]))
     ]
 
 

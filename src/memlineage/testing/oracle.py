@@ -99,14 +99,8 @@ class Oracle:
         creator, edges = self._inputs(writer, creator, parents, exposed)
         self._see(writer, [last])
         edges = (*edges, Parent(last, 1.0, Role.REVISES))
-        ask = Reading(self.history, now)
-        current, integrity = ask.current(unit), ask.earned(creator, writer.actor, edges)
-        old = self.history.versions[current]
-        first = (unit, 1) if ask.holds(current, CauseKind.QUARANTINED) else current
-        for ref in (ref for ref in self.history.versions if ref[0] == unit and ref >= first):
-            lower = integrity < ask.integrity(ref) and kind_of(creator) not in _OWNERS
-            if lower or authority(creator, integrity) < ask.rank(ref)[1] or not writer.scope.owns(old.wall):
-                raise Refused("protection")
+        self._protect(writer, unit, creator, edges)
+        old = self.history.versions[Reading(self.history, now).current(unit)]
         said = now if timestamp is None else timestamp
         names = (subject or old.subject, key or old.key)
         new = Version(content, creator, writer.actor, old.wall, *names, said, valid_until, 0, edges, None)
@@ -129,6 +123,8 @@ class Oracle:
             raise Refused("nothing")
         self._tick()
         self.history.causes[ref] = tuple(cause for cause in causes if cause not in found[-1:])
+        if not self.history.causes[ref]:
+            del self.history.causes[ref]
         if not found or found[-1][1] is CauseKind.EXPIRED:
             self.history.waived.add(ref)
 
@@ -188,6 +184,17 @@ class Oracle:
         if not may or not writer.scope.owns(version.wall):
             raise Refused("authority")
         return by
+
+    def _protect(self, writer: Writer, unit: int, creator: str, edges: tuple[Parent, ...]) -> None:
+        """An update ranks no lower than the current version and those after it; than any, if none is free."""
+        ask = Reading(self.history, 0)
+        integrity, current = ask.earned(creator, writer.actor, edges), ask.current(unit)
+        first = (unit, 1) if ask.holds(current, CauseKind.QUARANTINED) else current
+        for ref in (ref for ref in self.history.versions if ref[0] == unit and ref >= first):
+            lower = integrity < ask.integrity(ref) and kind_of(creator) not in _OWNERS
+            away = not writer.scope.owns(self.history.versions[ref].wall)
+            if lower or away or authority(creator, integrity) < ask.rank(ref)[1]:
+                raise Refused("protection")
 
     def _support(
         self,

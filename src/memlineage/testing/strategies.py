@@ -34,6 +34,7 @@ __all__ = [
     "CLAIMS",
     "CONTENTS",
     "ROLES",
+    "SCENE",
     "SCOPES",
     "SOURCES",
     "attacks",
@@ -144,6 +145,7 @@ def updates(draw: st.DrawFn, writing: SearchStrategy[Writer], roles: Sequence[Ro
         pause=draw(st.integers(0, 3)),
         writer=writer,
         target=draw(picks()),
+        again=draw(st.integers(0, 2)) == 2,
         content=draw(st.sampled_from(CONTENTS)),
         creator=creator,
         parents=draw(edges(roles)),
@@ -211,6 +213,24 @@ def operations(
     sizes = st.sampled_from(range(0, most + 1, 4))
     rest = sizes.flatmap(lambda size: st.lists(anything, min_size=size, max_size=size))
     return st.tuples(first, rest).map(lambda parts: [*parts[0], *parts[1]])
+
+
+def _say(content: str, creator: str, *parents: int, key: str | None = None) -> Store:
+    edges = tuple((parent, 1.0, Role.DEPENDS) for parent in parents)
+    subject = None if key is None else "trip"
+    return Store(writer=Writer(HOME), content=content, creator=creator, parents=edges, subject=subject, key=key)
+
+
+SCENE: Final[tuple[Operation, ...]] = (
+    _say("NH203 costs 612 USD", "tool:quotes"),
+    _say("NH203 is cheap", "agent:scout", 0),
+    _say("Book NH203", "reasoning", 1),
+    _say("NH17 costs 700 USD", "tool:feed", key="price"),
+    _say("Destination is Kyoto", "user:alice", key="destination"),
+    _say("Look for temples", "reasoning", 4),
+    AddCause(writer=Writer(HOME), target=0, by="user:alice", kind=CauseKind.INVALID),
+)
+"""Something to attack: a chain that has fallen, a price, and what a person said with what follows from it."""
 
 
 def attacks(writing: SearchStrategy[Writer], claims: Sequence[str]) -> SearchStrategy[list[Operation]]:

@@ -217,15 +217,18 @@ class Store(_Write):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Update(_Write):
-    """`update` of the unit of a version."""
+    """`update` of the unit of a version; `again` says what that version said, if it is not erased."""
 
     target: Pick
+    again: bool = False
 
     def act(self, play: Play) -> Handle:
+        target = play.ref(self.target)
+        said = play.world.recorded().versions[target].content if self.again else None
         return play.world.update(
             self.writer,
-            play.ref(self.target)[0],
-            self.content,
+            target[0],
+            self.content if said is None else f"{said}.",
             now=play.now,
             creator=self.creator,
             parents=play.parents(self.parents),
