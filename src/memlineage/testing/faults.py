@@ -1,0 +1,281 @@
+"""A disk that can fail: full, broken, read-only, or without power, as a SQLite VFS registered by name.
+
+Theory. An operating system keeps what is written in memory until it is told to sync; a power cut loses the rest,
+in units of sectors. So a `FaultyDisk` answers reads from a cache, collects what was written since the last sync of
+each file, and hands it to the real file only in `xSync`. `power_loss` drops what was collected, or all but a prefix
+of it that ends at any sector; whoever had a file open then has a dead handle, and whoever opens it again finds what
+a machine would find after the cut. Locks and shared memory are those of the real files, so threads and connections
+of one process share the disk as they would share an operating system. Another process would see the real files,
+without the cache: use it within one process.
+
+    disk = FaultyDisk("faulty")
+    memory = Memory.open(path, vfs="faulty")
+    disk.cut_power(after=7)         # the eighth write, truncation or sync from now is the last thing that happens
+    ...                             # an operation raises StoreError
+    abandon(memory)
+    Memory.open(path, vfs="faulty") # what survived
+"""
+
+# ruff: noqa: N802 (methods that begin with x have the names that SQLite calls)
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import apsw
+
+from memlineage.engine.memory import Memory
+
+__all__ = ["SECTOR", "FaultyDisk", "Operation", "abandon"]
+
+SECTOR: Final = 512
+"""Bytes that a disk writes whole or not at all."""
+
+Operation = Literal["read", "write", "truncate", "sync", "open", "delete"]
+_CHANGES: Final = frozenset({"write", "truncate", "sync"})
+_KEPT: Final = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL
+_WRITABLE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
+Change = tuple[int, bytes | None]
+"""An unsynced write at an offset, or a truncation to a size."""
+
+
+class _Cache:
+    """One file as the operating system shows it, and what of that the disk does not have yet."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = bytearray(content)
+        self.unsynced: list[Change] = []
+        self.dead = False
+
+    def change(self, offset: int, data: bytes | None) -> None:
+        _apply(self.content, offset, data)
+        self.unsynced.append((offset, data))
+
+
+def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
+    if data is None:
+        del content[offset:]
+    else:
+        content.extend(bytes(max(0, offset - len(content))))
+        content[offset : offset + len(data)] = data
+
+
+class FaultyDisk(apsw.VFS):
+    """A disk with a cache of unsynced writes, and faults on demand.
+
+    Attributes:
+        name: what `Memory.open(vfs=...)` calls it.
+        honest: whether a sync reaches the disk; a disk that only says so loses what was acknowledged.
+        readonly: files opened from now on cannot be written.
+        capacity: bytes that all files together may have; None for no limit.
+        changes: writes, truncations and syncs so far.
+    """
+
+    def __init__(self, name: str, *, honest: bool = True) -> None:
+        super().__init__(name, "")
+        self.name = name
+        self.honest = honest
+        self.readonly = False
+        self.capacity: int | None = None
+        self.changes = 0
+        self._caches: dict[str, _Cache] = {}
+        self._faults: list[_Fault] = []
+        self._cut: tuple[int, random.Random | None] | None = None
+        self._lock = threading.RLock()
+
+    # Faults ----------------------------------------------------------------------------------------------------
+
+    def fail(
+        self, operation: Operation, error: type[apsw.Error] = apsw.IOError, *, after: int = 0, times: int | None = 1
+    ) -> None:
+        """Let an operation fail `times` times (None: until `mend`), once `after` of its kind have gone well."""
+        self._faults.append(_Fault(operation, error, after, times))
+
+    def cut_power(self, *, after: int = 0, tear: random.Random | None = None) -> None:
+        """Lose power in place of a change (write, truncation or sync), once `after` of them have gone well."""
+        self._cut = (self.changes + after, tear)
+
+    def mend(self) -> None:
+        """No more faults; what was lost stays lost."""
+        self._faults.clear()
+        self._cut = None
+        self.readonly, self.capacity = False, None
+
+    def power_loss(self, tear: random.Random | None = None) -> None:
+        """Everything unsynced is gone, or with `tear` all but a prefix of each file's; open handles are dead."""
+        with self._lock:
+            self._cut = None
+            for path, cache in self._caches.items():
+                cache.dead = True
+                if tear is not None:
+                    _keep_prefix(Path(path), cache.unsynced, tear)
+            self._caches.clear()
+
+    # What SQLite calls -----------------------------------------------------------------------------------------
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        """Open a file; temporary ones are none of our business."""
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        with self._lock:
+            self.check("open")
+            if path is None or not flags[0] & _KEPT:
+                return apsw.VFSFile("", name, flags)
+            if self.readonly:
+                flags[0] = flags[0] & ~_WRITABLE | apsw.SQLITE_OPEN_READONLY
+            return _CachedFile(self, path, name, flags)
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:
+        """Delete a file, cache and all. Deletions count as durable: SQLite deletes nothing that it still needs."""
+        with self._lock:
+            self.check("delete")
+            self._caches.pop(filename, None)
+            super().xDelete(filename, syncdir)
+
+    def xAccess(self, pathname: str, flags: int) -> bool:
+        """Whether a file is there: one that has not reached the disk is."""
+        with self._lock:
+            cache = self._caches.get(pathname)
+            return bool(cache.content) if cache is not None else super().xAccess(pathname, flags)
+
+    # What files call -------------------------------------------------------------------------------------------
+
+    def cache(self, path: str, file: apsw.VFSFile) -> _Cache:
+        """The cache of a file, read from the disk when it is opened first."""
+        if path not in self._caches:
+            size = apsw.VFSFile.xFileSize(file)
+            self._caches[path] = _Cache(apsw.VFSFile.xRead(file, size, 0) if size else b"")
+        return self._caches[path]
+
+    def check(self, operation: Operation, growth: int = 0) -> None:
+        """Raise what was asked for, or cut the power if it is time."""
+        if self._cut is not None and operation in _CHANGES and self.changes >= self._cut[0]:
+            self.power_loss(self._cut[1])
+            raise apsw.IOError("the power was cut")
+        for fault in self._faults:
+            if fault.strikes(operation):
+                raise fault.error(f"a fault was injected into {operation}")
+        if operation in _CHANGES:
+            self.changes += 1
+        if growth > 0 and self.capacity is not None and growth + self._used() > self.capacity:
+            raise apsw.FullError(f"the disk holds {self.capacity} bytes")
+
+    def _used(self) -> int:
+        return sum(len(cache.content) for cache in self._caches.values())
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One operation at a time."""
+        with self._lock:
+            yield
+
+
+class _Fault:
+    """A fault that waits for its operation."""
+
+    def __init__(self, operation: Operation, error: type[apsw.Error], after: int, times: int | None) -> None:
+        self.error = error
+        self._operation = operation
+        self._after = after
+        self._times = times
+
+    def strikes(self, operation: Operation) -> bool:
+        """Whether this one fails; counts it either way."""
+        if operation != self._operation:
+            return False
+        if self._after > 0:
+            self._after -= 1
+            return False
+        if self._times is None:
+            return True
+        self._times -= 1
+        return self._times >= 0
+
+
+class _CachedFile(apsw.VFSFile):
+    """An open file: content from the cache, locks and shared memory from the real one."""
+
+    def __init__(self, disk: FaultyDisk, path: str, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._disk = disk
+        self._readonly = disk.readonly
+        self._cache = disk.cache(path, self)
+
+    @contextlib.contextmanager
+    def _operation(self, operation: Operation, growth: int = 0) -> Iterator[_Cache]:
+        with self._disk.locked():
+            if self._cache.dead:
+                raise apsw.IOError("the power was cut")
+            if self._readonly and operation != "read":
+                raise apsw.ReadOnlyError("the disk is read-only")
+            self._disk.check(operation, growth)
+            yield self._cache
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        """From the cache; fewer bytes than asked at the end of the file."""
+        with self._operation("read") as cache:
+            return bytes(cache.content[offset : offset + amount])
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        """Into the cache."""
+        growth = offset + len(data) - len(self._cache.content)
+        with self._operation("write", growth) as cache:
+            cache.change(offset, bytes(data))
+
+    def xTruncate(self, newsize: int) -> None:
+        """In the cache."""
+        with self._operation("truncate") as cache:
+            cache.change(newsize, None)
+
+    def xFileSize(self) -> int:
+        """Of the cached file."""
+        return len(self._cache.content)
+
+    def xSync(self, flags: int) -> None:
+        """What was written since the last sync reaches the disk, if the disk is honest."""
+        with self._operation("sync") as cache:
+            if not self._disk.honest:
+                return
+            for offset, data in cache.unsynced:
+                if data is None:
+                    super().xTruncate(offset)
+                else:
+                    super().xWrite(data, offset)
+            cache.unsynced.clear()
+
+
+def _keep_prefix(path: Path, unsynced: list[Change], rng: random.Random) -> None:
+    """Of what was not synced, as many sectors as the disk got to, in the order of writing."""
+    if not path.exists():
+        return
+    sectors = [piece for change in unsynced for piece in _sectors(change)]
+    content = bytearray(path.read_bytes())
+    for offset, data in sectors[: rng.randint(0, len(sectors))]:
+        _apply(content, offset, data)
+    path.write_bytes(content)
+
+
+def _sectors(change: Change) -> Iterator[Change]:
+    offset, data = change
+    if data is None:
+        yield change
+        return
+    end = offset + len(data)
+    while offset < end:
+        stop = min(end, (offset // SECTOR + 1) * SECTOR)
+        yield offset, data[len(data) - (end - offset) : len(data) - (end - stop)]
+        offset = stop
+
+
+def abandon(memory: Memory) -> None:
+    """Close what can be closed of a memory whose disk is gone, as the end of its process would."""
+    database = memory._core.database
+    database._closed = True
+    for connection in (*database._readers, database._writer):
+        with contextlib.suppress(apsw.Error):
+            connection.close()
