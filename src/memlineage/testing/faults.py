@@ -25,6 +25,7 @@ import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final, Literal
 
 import apsw
@@ -215,6 +216,12 @@ class _CachedFile(apsw.VFSFile):
                 raise apsw.ReadOnlyError("the disk is read-only")
             self._disk.check(operation, growth)
             yield self._cache
+
+    def excepthook(
+        self, etype: type[BaseException] | None, evalue: BaseException | None, etraceback: TracebackType | None
+    ) -> bool:
+        """A handle that is dropped after a power cut has nobody left to tell; anything else is reported as usual."""
+        return self._cache.dead or super().excepthook(etype, evalue, etraceback)
 
     def xRead(self, amount: int, offset: int) -> bytes:
         """From the cache; fewer bytes than asked at the end of the file."""
