@@ -54,12 +54,14 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
         scope: the walls it acts within.
         actor: `system` for the host program, else the agent.
         tools: tools whose output this actor may write, because its adapter runs them.
+        domain: which domain's policy documents apply; None leaves it open, and then all of them restrict.
         exposure: what the model behind it has seen; None for the host program.
     """
 
     scope: Scope
     actor: str = HOST
     tools: frozenset[str] = frozenset()
+    domain: str | None = None
     exposure: Exposure | None = None
 
     @property
@@ -94,4 +96,4 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInputError(f"acting_as({actor!r}): only an agent can act here, e.g. 'agent:planner'")
         if not self.is_host and (principal != self.actor or not tools <= self.tools):
             raise InvalidInputError(f"{self.actor} cannot act as {principal} with more tools; ask the host's scope")
-        return Acting(scope=self.scope, actor=principal, tools=tools, exposure=Exposure())
+        return Acting(scope=self.scope, actor=principal, tools=tools, domain=self.domain, exposure=Exposure())

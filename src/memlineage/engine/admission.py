@@ -56,10 +56,12 @@ class Protection(msgspec.Struct, frozen=True):
 
 
 def link_edges(writer: Writer, acting: Acting, links: Iterable[Link]) -> tuple[NewEdge, ...]:
-    """The edges that links stand for. Every parent must be visible here; a parent named twice counts once."""
+    """The edges that links stand for. Every parent must be visible here, originals of a share apart;
+    a parent named twice counts once."""
     edges: dict[tuple[int, Role], int] = {}
     for link in links:
-        parent = resolve(writer.connection, writer.names, acting.scope, link.target).n
+        scope = None if link.role is Role.SHARED else acting.scope
+        parent = resolve(writer.connection, writer.names, scope, link.target).n
         edges[parent, link.role] = max(link.weight, edges.get((parent, link.role), 0))
     return tuple(NewEdge(parent, int(role), weight) for (parent, role), weight in sorted(edges.items()))
 
@@ -167,8 +169,9 @@ def protection_of(writer: Writer, known: Known) -> Protection:
     rows = list(writer.connection.execute(QUERIES["unit_versions"], (known.unit,)))
     standing = [version for _, version, quarantined, _ in rows if not quarantined]
     first = max(standing, default=0)
-    nodes = writer.graph().load([n for n, version, _, _ in rows if version >= first])
-    return Protection(max(node.authority for node in nodes.values()), max(node.integrity for node in nodes.values()))
+    guarded = [n for n, version, _, _ in rows if version >= first]
+    nodes = writer.graph().load(guarded)
+    return Protection(max(nodes[n].authority for n in guarded), max(nodes[n].integrity for n in guarded))
 
 
 def equivalent_versions(

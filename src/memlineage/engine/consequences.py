@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from memlineage.engine.acting import Acting
 from memlineage.engine.admission import link_edges
 from memlineage.engine.core import Core
@@ -106,10 +108,11 @@ class ConsequencesVerbs:
         kind = None if cause is None else _cause_kind(cause)
         with self._core.write() as writer:
             known, unit = self._permitted(writer, acting, target, "restore", principal)
-            held = [c for c in unit.causes if c.kind is not CauseKind.ERASED and (kind is None or c.kind is kind)]
+            held = [c for c in unit.causes if c.kind is not CauseKind.ERASED and kind in (None, c.kind)]
             if not held:
                 raise InvalidInputError(_nothing_to_restore(unit, cause))
-            latest = max(held, key=lambda c: c.seq)
+            # Expiry comes by itself and is not the latest *act*: unnamed, it is meant only if nothing else is there.
+            latest = max(held, key=lambda c: (c.kind is not CauseKind.EXPIRED, c.seq))
             writer.lift_cause(known.n, latest.seq, latest.kind, by=principal, reason=said)
             return _settled(writer, known.n)
 
@@ -122,6 +125,7 @@ class ConsequencesVerbs:
         with self._core.write() as writer:
             known, unit = self._permitted(writer, acting, target, "reverify", principal)
             edges = link_edges(writer, acting, evidence)
+            item = msgspec.structs.replace(item, draft=msgspec.structs.replace(item.draft, visibility=unit.visibility))
             said = self._writing.store_one(writer, acting, item, reserved=True)
             edges = (*edges, NewEdge(said.n, int(Role.DEPENDS), MICRO))
             self._justify(writer, acting, known, unit, edges, principal)

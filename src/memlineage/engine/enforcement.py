@@ -65,7 +65,7 @@ class Enforcement:
         if budget is not None:
             context["budget"] = budget.max_cost
         facts = Facts(unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n), now_us=now_us)
-        decision = self._decide("read", facts, now_us, budget)
+        decision = self._decide(acting, "read", facts, now_us, budget)
         if decision.effect is not Effect.ALLOW:
             self._core.log.add(now_us, decision)
         return decision
@@ -99,7 +99,7 @@ class Enforcement:
             unit=fresh, new=fresh, old=None if old is None else unit_facts(old), context=context, now_us=now_us
         )
         verb = "write" if old is None else "update"
-        return self._require(verb, facts, now_us, carries_out=frozenset({ObligationKind.QUARANTINE}))
+        return self._require(acting, verb, facts, now_us, carries_out=frozenset({ObligationKind.QUARANTINE}))
 
     def act_on(
         self,
@@ -117,12 +117,14 @@ class Enforcement:
         if level is not None:
             context["integrity_rank"] = level
         facts = Facts(unit=unit_facts(unit), context=context, now_us=now_us)
-        return self._require(verb, facts, now_us)
+        return self._require(acting, verb, facts, now_us)
 
     def gate(self, acting: Acting, *, by: str, extra: dict[str, Any], names: Names, now_us: int) -> Decision:
         """What the documents say of an action; the gate adds what it found about support."""
         context = self._context(acting, by, names, unit=None) | {"in_walls": True} | extra
-        return self._decide("act", Facts(context=context, now_us=now_us), now_us, None)
+        scope = acting.scope
+        place = {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "session": scope.session}
+        return self._decide(acting, "act", Facts(unit=place, context=context, now_us=now_us), now_us, None)
 
     def refuse(self, verb: str, unit: Unit, now_us: int, reason: str) -> Decision:
         """A refusal by the rules of semantics.md themselves, which no document can lift."""
@@ -163,14 +165,15 @@ class Enforcement:
             context |= {
                 "in_walls": scope.owns(unit.wall),
                 "is_owner": principal == unit.owner,
-                "is_author": principal == unit.creator,
+                # The actor counts too: `reasoning` is everybody's name for their own conclusions.
+                "is_author": (principal, acting.actor) == (unit.creator, unit.lineage.actor),
             }
         return context
 
     def _require(
-        self, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
+        self, acting: Acting, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
     ) -> Decision:
-        decision = self._decide(verb, facts, now_us, None)
+        decision = self._decide(acting, verb, facts, now_us, None)
         undone = [o for o in decision.obligations if o.kind in _CANNOT_CARRY_OUT - carries_out]
         if not facts.context.get("in_walls"):
             decision = _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
@@ -182,8 +185,14 @@ class Enforcement:
             raise PolicyViolationError(decision, str(decision))
         return decision
 
-    def _decide(self, verb: str, facts: Facts, now_us: int, budget: Budget | None) -> Decision:
-        return decide(self._core.policies, Request(action=verb), facts, budget, decision_id=self._core.new_id(now_us))
+    def _decide(self, acting: Acting, verb: str, facts: Facts, now_us: int, budget: Budget | None) -> Decision:
+        return decide(
+            self._core.policies,
+            Request(action=verb, domain=acting.domain),
+            facts,
+            budget,
+            decision_id=self._core.new_id(now_us),
+        )
 
 
 def _refuse(decision: Decision, rule: str, reason: str) -> Decision:

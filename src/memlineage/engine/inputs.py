@@ -14,6 +14,7 @@ import orjson
 from memlineage.errors import InvalidInputError, QuotaError
 from memlineage.model.content import MAX_CONTENT, check_name, check_text
 from memlineage.model.ids import Ref, parse_ref
+from memlineage.model.principal import is_model_side
 from memlineage.model.scope import Scope, Visibility
 from memlineage.model.time import SKEW_US, iso, offset_minutes, to_us
 from memlineage.model.unit import MICRO, Role, Unit, check_confidence, weight_micro
@@ -32,7 +33,8 @@ _IDENTITY: Final = {
     "session_id": "session",
     "run_id": "session",
 }
-_ROLES: Final = {role.label: role for role in Role if role is not Role.REVISES}
+_ROLES: Final = {role.label: role for role in (Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES)}
+"""Roles that a caller may name; `shared` is written by sharing, `revises` by updating."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +145,7 @@ def _link(item: Any, role: Role) -> Link:
 
 def _role(name: object) -> Role:
     role = name if isinstance(name, Role) else _ROLES.get(str(name))
-    if role is None or role is Role.REVISES:
+    if role is None or role.label not in _ROLES:
         raise InvalidInputError(f"role={name!r} is unknown; choose one of {', '.join(_ROLES)}")
     return role
 
@@ -177,9 +179,10 @@ def draft(
 ) -> Draft:
     """Check everything that can be checked without looking anything up."""
     said = _said(timestamp, now_us)
+    shown = links(exposed, Role.EXPOSED, name="exposed")
     given = (
         *links(depends_on, Role.DEPENDS, name="depends_on"),
-        *links(exposed, Role.EXPOSED, name="exposed"),
+        *(shown if is_model_side(creator) else ()),  # what was in a context matters only for who has one
         *links(arguments, Role.ARGUMENT, name="arguments"),
     )
     if len(given) > limits.edges:

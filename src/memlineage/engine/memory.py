@@ -86,9 +86,13 @@ class Memory:
         agent: str | None = None,
         session: str | None = None,
         tenant: str = "default",
+        domain: str | None = None,
     ) -> Scope:
-        """A scope of the host program. Raises `ScopeRequiredError` without a user or an agent."""
-        return Scope(self._parts, Acting(scope=Walls.make(tenant=tenant, user=user, agent=agent, session=session)))
+        """A scope of the host program. `domain` chooses which domain's policy documents apply; left out, all of them
+        restrict. Raises `ScopeRequiredError` without a user or an agent.
+        """
+        walls = Walls.make(tenant=tenant, user=user, agent=agent, session=session)
+        return Scope(self._parts, Acting(scope=walls, domain=domain))
 
     # The operator's verbs --------------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind, Standing
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
 from memlineage.policy import Facts, refresh_rules
+from memlineage.store.sql import QUERIES
+from memlineage.store.writer import Writer
 
 __all__ = ["Refreshing", "Stale"]
 
@@ -74,8 +76,14 @@ class Refreshing:
         else:
             candidates = self._expired_above(snapshot, n)
         units = snapshot.units(candidates)
-        found = [self._refreshable(snapshot, m, units[m]) for m in candidates]
+        nodes = snapshot.graph.load(candidates)
+        found = [self._refreshable(snapshot, m, units[m]) for m in candidates if _expired(nodes[m], snapshot)]
         return [stale for stale in found if stale is not None]
+
+    def by_rule(self, snapshot: Snapshot, n: int, unit: Unit) -> list[Stale]:
+        """The version itself, where a rule calls it stale that time alone does not decide."""
+        stale = self._refreshable(snapshot, n, unit)
+        return [] if stale is None else [stale]
 
     def _expired_above(self, snapshot: Snapshot, n: int) -> list[int]:
         graph = snapshot.graph
@@ -90,7 +98,7 @@ class Refreshing:
 
     def _refreshable(self, snapshot: Snapshot, n: int, unit: Unit) -> Stale | None:
         node = snapshot.graph.node(n)
-        if not node.current or not _expired(node, snapshot) or kind_of(unit.creator) != "tool":
+        if not node.current or kind_of(unit.creator) != "tool":
             return None
         tool = self._core.tools.get(unit.creator)
         if tool is None or tool.refresh is None:
@@ -133,6 +141,8 @@ class Refreshing:
                 row = writer.connection.execute("SELECT holder, until_us FROM refresh WHERE u = ?", (stale.u,)).get
                 if row is not None and row[1] > now:
                     return None if row[0] is None else "theirs"
+                if CauseKind.EXPIRED not in _held(writer, stale.n):
+                    writer.add_cause(stale.n, CauseKind.EXPIRED, by=HOST, reason="a rule calls it stale")
                 writer.connection.execute(
                     "INSERT OR REPLACE INTO refresh (u, holder, until_us) VALUES (?, ?, ?)",
                     (stale.u, mine, now + _LEASE_US),
@@ -198,6 +208,10 @@ class Refreshing:
             ),
             links=tuple(_parents(stale.unit)),
         )
+
+
+def _held(writer: Writer, n: int) -> set[int]:
+    return {kind for kind, *_ in writer.connection.execute(QUERIES["active_causes"], (n,))}
 
 
 def _moment(value: Any) -> datetime | None:

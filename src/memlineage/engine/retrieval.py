@@ -29,7 +29,7 @@ from memlineage.model.ids import Ref
 from memlineage.model.principal import kind_of
 from memlineage.model.state import Status
 from memlineage.model.unit import MICRO, Role, Unit
-from memlineage.policy import Budget, Decision, Effect
+from memlineage.policy import Budget, Decision, Effect, ObligationKind, fall_back
 from memlineage.recall.constraints import CONSTRAINT_KINDS, CONSTRAINT_LIMIT, ConstraintCandidate, rank_constraints
 from memlineage.recall.embedding import embed_query
 from memlineage.recall.importance import importance
@@ -132,18 +132,24 @@ class Retrieval:
         """Search, rank, decide; fetch what policy wants fresh, and search again."""
         check_text(query.text, name="query", limit=self._core.limits.content)
         vector = embed_query(self._core.embedder, query.text)
-        found, stale = self._once(acting, query, vector)
-        for _ in range(_ROUNDS - 1):
-            if not self._refreshing.refresh_all(stale):
+        given_up: set[int] = set()
+        found, stale = self._once(acting, query, vector, given_up)
+        for attempt in range(_ROUNDS):
+            if not stale:
                 break
-            found, stale = self._once(acting, query, vector)
+            failed = {item.n for item in stale if attempt == _ROUNDS - 1 or not self._refreshing.refresh(item)}
+            given_up |= failed
+            found, stale = self._once(acting, query, vector, given_up)
         if acting.exposure is not None:
             acting.exposure.show([unit.ref for unit in (*found.constraints, *found.units)])
         return found
 
-    def _once(self, acting: Acting, query: Query, vector: NDArray[np.float32]) -> tuple[Found, list[Stale]]:
+    def _once(
+        self, acting: Acting, query: Query, vector: NDArray[np.float32], given_up: set[int]
+    ) -> tuple[Found, list[Stale]]:
+        """One search, and what it found that should be fetched again first; `given_up` could not be."""
         with self._core.read() as snapshot:
-            run = _Run(self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query)
+            run = _Run(self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query, given_up)
             return run.answer(vector), list(run.stale.values())
 
     def listing(
@@ -185,6 +191,7 @@ class _Run:
         snapshot: Snapshot,
         acting: Acting,
         query: Query,
+        given_up: set[int],
     ) -> None:
         self._core = core
         self._enforcement = enforcement
@@ -193,6 +200,7 @@ class _Run:
         self._snapshot = snapshot
         self._acting = acting
         self._query = query
+        self._given_up = given_up
         condition, bindings = compile_filter(query.filter)
         namespaces = tuple(snapshot.names.namespaces(acting.scope))
         self._sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
@@ -308,6 +316,7 @@ class _Run:
     def _judge(self, n: int, unit: Unit) -> Decision:
         """Ask policy; note what it wants fresh."""
         stale = self._refreshing.stale_behind(self._snapshot, n, unit) if _may_be_stale(unit) else []
+        cost = sum(item.tool.cost for item in stale)
         decision = self._enforcement.read(
             self._acting,
             unit,
@@ -317,12 +326,20 @@ class _Run:
             purpose=self._query.purpose,
             critical=self._query.critical,
             budget=self._query.budget,
-            refresh_cost=sum(item.tool.cost for item in stale),
+            refresh_cost=cost,
         )
-        self.decisions[unit.ref] = decision
+        if not stale and decision.obliges(ObligationKind.REFRESH):
+            stale = self._refreshing.by_rule(self._snapshot, n, unit)
         budget = self._query.budget or Budget()
-        if stale and budget.affords(sum(item.tool.cost for item in stale)):
+        if not stale:
+            decision = fall_back(decision, budget, "no tool can fetch it again")
+        elif {item.n for item in stale} & self._given_up:
+            decision = fall_back(decision, budget, "fetching it again failed or was tried a moment ago")
+        elif not budget.affords(cost):
+            decision = fall_back(decision, budget, f"it would cost {cost:g}")
+        else:
             self.stale.update({item.n: item for item in stale})
+        self.decisions[unit.ref] = decision
         return decision
 
     def _constraints(self, vector: NDArray[np.float32]) -> tuple[Unit, ...]:

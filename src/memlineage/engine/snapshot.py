@@ -39,8 +39,11 @@ class Known(msgspec.Struct, frozen=True):
     latest: int
 
 
-def resolve(connection: Connection, names: Names, scope: Scope, target: Target) -> Known:
-    """Find what a caller named, if this scope may see it. What it may not see does not exist for it."""
+def resolve(connection: Connection, names: Names, scope: Scope | None, target: Target) -> Known:
+    """Find what a caller named, if this scope may see it. What it may not see does not exist for it.
+
+    No scope means no walls: for what the engine itself named.
+    """
     if target.version is None:
         row = connection.execute(QUERIES["find_current"], (target.id,)).get
     else:
@@ -48,7 +51,7 @@ def resolve(connection: Connection, names: Names, scope: Scope, target: Target) 
     if row is not None:
         n, unit, w, latest = row
         wall = names.wall(w)
-        if scope.sees(wall):
+        if scope is None or scope.sees(wall):
             return Known(n, unit, wall, latest)
     named = target.id if target.version is None else f"{target.id}@{target.version}"
     raise UnknownUnitError(f"no unit {named} is visible in this scope; check the id, and whose scope you read from")

@@ -26,7 +26,7 @@ from memlineage.errors import ConflictError, InvalidInputError
 from memlineage.model.content import form_key
 from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
-from memlineage.model.unit import Unit
+from memlineage.model.unit import Role, Unit
 from memlineage.policy import Decision, Facts, ObligationKind, valid_until
 from memlineage.recall.embedding import embed_texts
 from memlineage.recall.text import index_terms
@@ -201,6 +201,7 @@ class Writing:
             key=draft.key,
             creator=draft.creator,
             actor=acting.actor,
+            competes=all(edge.role != Role.SHARED for edge in admission.edges),
             owner=draft.owner or (draft.creator if kind_of(draft.creator) == "user" else owner),
             creator_id=draft.creator_id,
             ts_us=draft.ts_us,
