@@ -118,7 +118,7 @@ def test_an_unsupported_reassertion_is_stored_held_back(word, held, action):
 def test_reads_serve_what_is_live_and_sound_and_inspection_sees_all(status, critical, effect):
     context = {**KNOWN, "critical": critical}
     assert outcome("read", context, status).effect == effect
-    assert outcome("read", {**context, "purpose": "inspect"}, status).effect is Effect.ALLOW
+    assert outcome("read", {**context, "inspecting": True}, status).effect is Effect.ALLOW
 
 
 @pytest.mark.parametrize(("untrusted", "effect"), [(False, "allow"), (True, "deny"), (None, "deny")])

@@ -94,7 +94,7 @@ def test_dependency_consistency_serves_only_what_is_live_and_sound(status, criti
     policies = loaded({"dependency_consistency": {}})
     context = {"purpose": "planning", "critical": critical}
     assert outcome(policies, unit={"status": status}, context=context).effect == effect
-    assert outcome(policies, unit={"status": status}, context={**context, "purpose": "inspect"}).effect == "allow"
+    assert outcome(policies, unit={"status": status}, context={**context, "inspecting": True}).effect == "allow"
 
 
 def test_pending_may_be_withheld_always():

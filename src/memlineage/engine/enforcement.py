@@ -54,6 +54,7 @@ class Enforcement:
         graph: StoreGraph,
         n: int,
         purpose: str | None = None,
+        inspecting: bool = False,
         critical: bool = False,
         budget: Budget | None = None,
         refresh_cost: float = 0.0,
@@ -61,7 +62,13 @@ class Enforcement:
         """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
         context = self._context(acting, acting.decider(None), graph.names, unit=unit)
         in_sight = acting.scope.sees(unit.wall)
-        context |= {"in_walls": in_sight, "purpose": purpose, "critical": critical, "refresh_cost": refresh_cost}
+        context |= {
+            "in_walls": in_sight,
+            "purpose": purpose,
+            "inspecting": inspecting,
+            "critical": critical,
+            "refresh_cost": refresh_cost,
+        }
         if budget is not None:
             context["budget"] = budget.max_cost
         facts = Facts(unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n), now_us=now_us)

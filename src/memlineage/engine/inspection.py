@@ -48,7 +48,7 @@ class Inspection:
         found = []
         for n, unit in snapshot.units(list(numbers)).items():
             decision = self._enforcement.read(
-                acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, purpose="inspect"
+                acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, inspecting=True
             )
             # Too old to rely on is a status, and shown as one; only what policy keeps secret is refused here.
             if not decision.allowed and not decision.stale_only:

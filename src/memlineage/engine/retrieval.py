@@ -168,11 +168,11 @@ class Retrieval:
             for n, unit in units.items():
                 if wanted is not None and unit.status not in wanted:
                     continue
-                purpose = None if wanted is None else "inspect"
+                inspecting = wanted is not None
                 decision = self._enforcement.read(
-                    acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, purpose=purpose
+                    acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, inspecting=inspecting
                 )
-                if decision.allowed or (purpose is not None and decision.stale_only):
+                if decision.allowed or (inspecting and decision.stale_only):
                     shown.append(_flagged(unit, decision))
                 else:
                     withheld.append(_withheld(unit, decision))

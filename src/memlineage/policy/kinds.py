@@ -100,7 +100,9 @@ UNIT: Final[dict[str, Spec]] = {
 
 CONTEXT: Final[dict[str, Spec]] = {
     **dict.fromkeys(("purpose", "principal", "actor", "tool", "tenant", "user", "agent", "session"), _TEXT),
-    **dict.fromkeys(("critical", "actor_may_claim", "is_owner", "is_author", "is_verifier", "in_walls"), _BOOLEAN),
+    **dict.fromkeys(
+        ("critical", "inspecting", "actor_may_claim", "is_owner", "is_author", "is_verifier", "in_walls"), _BOOLEAN
+    ),
     **dict.fromkeys(("unsupported_arguments", "budget", "refresh_cost"), _NUMBER),
     **dict.fromkeys(("integrity_rank", "protected_integrity", "justification_integrity"), Spec(Kind.INTEGRITY)),
     **dict.fromkeys(("authority", "protected_authority"), Spec(Kind.AUTHORITY)),

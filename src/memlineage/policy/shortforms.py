@@ -137,7 +137,7 @@ def _dependency_consistency(reader: RuleReader, node: Node, draft: Draft) -> Exp
     """Row B3, third policy: semantics.md, section 2, last paragraph but one. History, trace and explain are exempt."""
     found = reader.shape.mapping(node, ("pending",))
     pending = reader.shape.choice(found["pending"], ("flag", "withhold"), "unknown_value") if found else "flag"
-    looked_into = _asked("purpose", "!=", "inspect")
+    looked_into = _asked("inspecting", "!=", True)
 
     def rule(suffix: str, action: Consequence, *parts: Condition, reason: str, soft: bool = False) -> Rule:
         condition = All((*parts, looked_into))
