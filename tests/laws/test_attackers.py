@@ -35,7 +35,7 @@ ATTACKERS = {
 # The registry is settled before the history: the law speaks of one registry, because a level raised later lifts a
 # unit above support that was high enough for it when it was accepted.
 @pytest.mark.parametrize("attacker", ATTACKERS.values(), ids=ATTACKERS.keys())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     registry=st.lists(registrations(), max_size=2),
     scene=st.sampled_from([(), SCENE]),

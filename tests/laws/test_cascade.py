@@ -10,7 +10,7 @@ from memlineage.testing.strategies import ROLES, operations
 from memlineage.testing.worlds import Operation, Play, World
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(history=operations(roles=(*ROLES, Role.SHARED)))
 def test_cascade_misses_nothing_and_flags_nothing_more(world: Callable[[], World], history: list[Operation]) -> None:
     play = Play(world())
@@ -18,7 +18,7 @@ def test_cascade_misses_nothing_and_flags_nothing_more(world: Callable[[], World
     assert cascade_is_exact(play) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(history=operations())
 def test_what_time_expires_reaches_descendants_without_an_act(
     world: Callable[[], World], history: list[Operation]

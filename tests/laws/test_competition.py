@@ -10,7 +10,7 @@ from memlineage.testing.strategies import ROLES, operations
 from memlineage.testing.worlds import Operation, Play, World
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(history=operations(roles=(*ROLES, Role.SHARED)))
 def test_at_most_one_unit_is_current_per_walls_subject_and_key(
     world: Callable[[], World], history: list[Operation]

@@ -10,7 +10,7 @@ from memlineage.testing.strategies import ROLES, operations
 from memlineage.testing.worlds import Endorse, Operation, Play, Register, World
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(history=operations(roles=(*ROLES, Role.SHARED)))
 def test_low_integrity_follows_every_path_and_no_other(world: Callable[[], World], history: list[Operation]) -> None:
     play = Play(world())

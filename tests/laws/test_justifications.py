@@ -9,7 +9,7 @@ from memlineage.testing.strategies import operations, supports
 from memlineage.testing.worlds import Corroborate, Operation, Play, Reverify, World
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(history=operations(), act=supports())
 def test_adding_a_justification_never_worsens_its_unit(
     world: Callable[[], World], history: list[Operation], act: Corroborate | Reverify

@@ -14,7 +14,7 @@ Act = tuple[Pick, CauseKind]
 acts = st.tuples(picks(), st.sampled_from(CAUSES))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(history=operations(), done=st.lists(acts, min_size=1, max_size=5))
 def test_restoring_every_cause_brings_back_the_state_before_it(
     world: Callable[[], World], history: list[Operation], done: list[Act]
@@ -24,7 +24,7 @@ def test_restoring_every_cause_brings_back_the_state_before_it(
     assert undo_is_exact(play, done) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(history=operations(), first=acts, second=acts)
 def test_restoring_one_cause_leaves_exactly_what_the_others_do(
     world: Callable[[], World], history: list[Operation], first: Act, second: Act

@@ -109,6 +109,11 @@ def _claims(draw: st.DrawFn, writer: Writer, among: Sequence[str] = CLAIMS) -> s
     return draw(st.sampled_from([writer.actor, *writer.tools, "reasoning", "external:mail"]))
 
 
+def _exposed(model: bool) -> SearchStrategy[tuple[int, ...]]:
+    some = st.one_of(st.tuples(), st.tuples(picks()), st.tuples(picks(), picks()))
+    return some if model else st.just(())
+
+
 def _names() -> SearchStrategy[dict[str, str | None]]:
     one = st.sampled_from(["trip", "trip", None, "home"])
     two = st.sampled_from(["destination", "destination", None, "price"])
@@ -128,7 +133,7 @@ def stores(draw: st.DrawFn, writing: SearchStrategy[Writer], roles: Sequence[Rol
         content=draw(st.sampled_from(CONTENTS)),
         creator=creator,
         parents=draw(edges(roles, least=1 if model and draw(st.integers(0, 4)) else 0)),
-        exposed=tuple(draw(st.lists(picks(), max_size=2))) if model else (),
+        exposed=draw(_exposed(model)),
         **draw(_names()),
         age=draw(st.integers(0, 4)),
         life=draw(st.sampled_from([None, None, None, 2, 8])),
@@ -149,7 +154,7 @@ def updates(draw: st.DrawFn, writing: SearchStrategy[Writer], roles: Sequence[Ro
         content=draw(st.sampled_from(CONTENTS)),
         creator=creator,
         parents=draw(edges(roles)),
-        exposed=tuple(draw(st.lists(picks(), max_size=2))) if is_model_side(creator) else (),
+        exposed=draw(_exposed(is_model_side(creator))),
         **(draw(_names()) if draw(st.integers(0, 5)) == 0 else {}),
         age=draw(st.integers(0, 4)),
         life=draw(st.sampled_from([None, None, None, 2, 8])),
