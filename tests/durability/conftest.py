@@ -28,7 +28,7 @@ def disk() -> Iterator[FaultyDisk]:
 
 @pytest.fixture
 def writers() -> Iterator[Writers]:
-    """Run `writers.py` with these arguments; its output. Its whole process group ends with the test."""
+    """Run `writers.py` with these arguments; its output. It ends its children, they watch it, and this ends it."""
     started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: object, timeout: float = 28) -> str:
@@ -44,8 +44,6 @@ def writers() -> Iterator[Writers]:
 
     yield run
     for process in started:
-        try:
+        if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
+            process.communicate()

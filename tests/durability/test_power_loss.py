@@ -18,16 +18,19 @@ def work_until_the_power_goes(
 ) -> list[Acknowledged]:
     """What was acknowledged before."""
     done: list[Acknowledged] = []
-    memory = None
-    try:
+    opened: list[ml.Memory] = []
+
+    def work() -> None:
         memory = ml.Memory.open(path, vfs=disk.name, embedder="lexical", durability=durability)
+        opened.append(memory)
         memory._core.database._writer.wal_autocheckpoint(_CHECKPOINT)
         workload = Workload(memory.scope(user="alice"), rng, f"run {rng.random()}")
         while True:
             done.append(workload.step())
-    except ml.StoreError as error:
-        assert "check the disk" in str(error)
-    if memory is not None:
+
+    with pytest.raises(ml.StoreError, match="check the disk"):
+        work()
+    for memory in opened:
         abandon(memory)
     return done
 
