@@ -30,7 +30,7 @@ def test_writers_that_are_killed_lose_nothing_acknowledged(
         with ml.Memory.open(path, embedder="lexical") as memory:
             assert_consistent(memory)
             assert missing(memory, done) == []
-    assert {act.verb for act in done} == {"store", "update", "invalidate", "restore"}
+    assert len(done) > 2 * KILLS
 
 
 def test_an_acknowledged_write_that_is_gone_is_noticed(tmp_path: Path, writers: Callable[..., str]) -> None:

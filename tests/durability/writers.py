@@ -91,7 +91,7 @@ def kill(path: str, seed: int, kills: int) -> None:
             own = rng.randrange(10**9)
             living[fork(lambda log=log, own=own: write_until_killed(path, log, own))] = log
         await_work(list(living.values()))
-        time.sleep(rng.uniform(0, 0.06))
+        time.sleep(rng.uniform(0, 0.15))
         doomed = list(living) if rng.random() < 0.3 or round_ == kills - 1 else [rng.choice(list(living))]
         for pid in doomed:
             os.kill(pid, signal.SIGKILL)
@@ -166,32 +166,34 @@ def contend_once(scope: ml.Scope, unit: str, rng: random.Random, text: str) -> N
 
 def watch(path: str, root: str, whole: str, seconds: float) -> None:
     """What two readers saw in their snapshots, as numbers of active descendants; the writer toggles the root, or with
-    `halves` its descendants one by one.
+    `halves` its descendants one by one. Readers go on until they have seen something change.
     """
 
     def read(found: Path) -> None:
         seen = set()
+        end = time.monotonic() + seconds
         with open_memory(path) as memory:
             scope = memory.scope(user="alice")
-            while time.monotonic() < end:
+            while time.monotonic() < end or len(seen) < 2:
                 seen.add(sum(unit.id != root for unit in scope.list()))
         found.write_text(" ".join(map(str, sorted(seen))))
 
     def toggle() -> None:
+        parent = os.getppid()
         with open_memory(path) as memory:
             scope = memory.scope(user="alice")
             units = [root] if whole == "whole" else [unit.id for unit in scope.list() if unit.id != root]
-            while time.monotonic() < end:
-                for unit in units:
-                    scope.invalidate(unit)
-                time.sleep(0.005)  # both states last long enough to be seen
-                for unit in units:
-                    scope.restore(unit)
-                time.sleep(0.005)
+            while os.getppid() == parent:
+                for verb in (scope.invalidate, scope.restore):
+                    for unit in units:
+                        verb(unit)
+                    time.sleep(0.005)  # both states last long enough to be seen
 
-    end = time.monotonic() + seconds
+    writer = fork(toggle)
     results = [Path(f"{path}.seen-{number}") for number in range(2)]
-    wait([fork(toggle), *(fork(lambda found=found: read(found)) for found in results)])
+    wait([fork(lambda found=found: read(found)) for found in results])
+    os.kill(writer, signal.SIGKILL)
+    os.waitpid(writer, 0)
     print(" ".join(found.read_text() for found in results))
 
 

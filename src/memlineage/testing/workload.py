@@ -60,7 +60,7 @@ class Workload:
             return self._update(self._rng.choice(self._known))
         if self._known and choice < 0.3:
             return self._invalidate(self._rng.choice(self._known))
-        if self._down and choice < 0.4:
+        if self._down and choice < 0.5:
             restored = self._restore(self._down.pop(self._rng.randrange(len(self._down))))
             if restored is not None:
                 return restored
