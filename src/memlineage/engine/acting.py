@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import msgspec
 
@@ -10,41 +11,39 @@ from memlineage.errors import InvalidInputError
 from memlineage.model.ids import Ref
 from memlineage.model.principal import HOST, kind_of, parse_principal
 from memlineage.model.scope import Scope
+from memlineage.model.unit import Unit
 
 __all__ = ["Acting", "Exposure"]
 
-_MAX_EXPOSED = 256
-
 
 class Exposure:
-    """What a model has been shown since it last wrote, oldest first, bounded.
+    """What a model has been shown since it last wrote, oldest first.
 
     Each write of a model hangs on what was new in its context and on the write before it: the delta as edges,
-    the whole exposure as a chain. Thread-safe; one per model-side scope or step.
+    the whole exposure as a chain. Nothing is ever dropped from it: what is forgotten here would be washed clean.
+    Thread-safe; one per model-side scope, whatever scopes are made from that.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: dict[Ref, None] = {}
 
-    def show(self, refs: list[Ref]) -> None:
+    def show(self, refs: Iterable[Ref]) -> None:
         """These versions were put in front of the model."""
         with self._lock:
-            for ref in refs:
-                self._seen.pop(ref, None)
-                self._seen[ref] = None
-            for ref in list(self._seen)[:-_MAX_EXPOSED]:
-                del self._seen[ref]
+            self._seen.update(dict.fromkeys(refs))
 
     def seen(self) -> tuple[Ref, ...]:
         """What was shown since the last write, and that write."""
         with self._lock:
             return tuple(self._seen)
 
-    def wrote(self, ref: Ref) -> None:
-        """The model wrote this: from here on the chain continues."""
+    def wrote(self, ref: Ref, seen: Iterable[Ref]) -> None:
+        """The model wrote this, hanging on what it had seen by then: the chain goes on from here."""
         with self._lock:
-            self._seen = {ref: None}
+            for known in seen:
+                self._seen.pop(known, None)
+            self._seen[ref] = None
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +88,11 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
             return HOST
         return self.speaker(claimed, name="by")
 
+    def saw(self, units: Iterable[Unit]) -> None:
+        """These units were put in front of whoever acts here: a model's words hang on them from now on."""
+        if self.exposure is not None:
+            self.exposure.show(unit.ref for unit in units)
+
     def as_agent(self, actor: str, tools: frozenset[str]) -> Acting:
         """The same scope on the model's side. An agent cannot widen what it already is."""
         principal = parse_principal(actor, name="actor")
@@ -96,4 +100,5 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInputError(f"acting_as({actor!r}): only an agent can act here, e.g. 'agent:planner'")
         if not self.is_host and (principal != self.actor or not tools <= self.tools):
             raise InvalidInputError(f"{self.actor} cannot act as {principal} with more tools; ask the host's scope")
-        return Acting(scope=self.scope, actor=principal, tools=tools, domain=self.domain, exposure=Exposure())
+        exposure = Exposure() if self.exposure is None else self.exposure
+        return Acting(scope=self.scope, actor=principal, tools=tools, domain=self.domain, exposure=exposure)

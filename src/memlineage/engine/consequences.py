@@ -10,6 +10,7 @@ import msgspec
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.admission import link_edges
+from memlineage.engine.checks import check_instant
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.inputs import Draft, Link, Target
@@ -19,12 +20,10 @@ from memlineage.engine.writing import Writing
 from memlineage.errors import CycleError, InvalidInputError, PolicyViolationError, QuotaError
 from memlineage.lineage.graph import shown
 from memlineage.lineage.paths import closes_cycle
-from memlineage.model.content import check_text
-from memlineage.model.ids import Ref
+from memlineage.model.content import check_name, check_text
 from memlineage.model.principal import HOST, Integrity
 from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind
-from memlineage.model.time import to_us
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
 from memlineage.store.database import fetch, ids
 from memlineage.store.records import NewEdge
@@ -61,7 +60,7 @@ class ConsequencesVerbs:
             if CauseKind.ERASED in {cause.kind for cause in unit.causes}:
                 raise InvalidInputError(f"{unit.ref} was erased; nothing more can be held against it")
             writer.add_cause(known.n, kind, by=principal, reason=said)
-            return _settled(writer, known.n)
+            return _settled(writer, acting, known.n)
 
     def delete_all(self, acting: Acting, *, by: str | None, reason: str | None) -> int:
         """Retract every current version in this scope's own walls that is not retracted yet; returns how many."""
@@ -85,8 +84,8 @@ class ConsequencesVerbs:
     ) -> list[Consequences]:
         """Invalidate what a principal said in a span of time, everywhere. The operator's act."""
         said = _reason(reason)
-        first = 0 if since is None else to_us(since, name="since")
-        last = _END if until is None else to_us(until, name="until")
+        first = 0 if since is None else check_instant(since, name="since")
+        last = _END if until is None else check_instant(until, name="until")
         with self._core.write() as writer:
             rows = fetch(writer.connection, QUERIES["said_between"], (principal, first, last))
             numbers = [n for (n,) in rows]
@@ -114,7 +113,7 @@ class ConsequencesVerbs:
             # Expiry comes by itself and is not the latest *act*: unnamed, it is meant only if nothing else is there.
             latest = max(held, key=lambda c: (c.kind is not CauseKind.EXPIRED, c.seq))
             writer.lift_cause(known.n, latest.seq, latest.kind, by=principal, reason=said)
-            return _settled(writer, known.n)
+            return _settled(writer, acting, known.n)
 
     def reverify(
         self, acting: Acting, target: Target, *, by: str | None, evidence: Sequence[Link], word: Draft
@@ -129,7 +128,7 @@ class ConsequencesVerbs:
             said = self._writing.store_one(writer, acting, item, reserved=True)
             edges = (*edges, NewEdge(said.n, int(Role.DEPENDS), MICRO))
             self._justify(writer, acting, known, unit, edges, principal)
-            return _settled(writer, known.n)
+            return _settled(writer, acting, known.n)
 
     def corroborate(
         self, acting: Acting, target: Target, *, creator: str | None, depends_on: Sequence[Link]
@@ -140,7 +139,7 @@ class ConsequencesVerbs:
             known, unit = self._permitted(writer, acting, target, "corroborate", principal)
             edges = link_edges(writer, acting, depends_on)
             self._justify(writer, acting, known, unit, edges, principal)
-            return _settled(writer, known.n)
+            return _settled(writer, acting, known.n)
 
     def _justify(
         self, writer: Writer, acting: Acting, known: Known, unit: Unit, edges: Sequence[NewEdge], principal: str
@@ -184,7 +183,8 @@ class ConsequencesVerbs:
         """Vouch for one version at a level that is not above one's own."""
         principal = acting.decider(by)
         said = check_text(reason, name="reason", limit=10_000)
-        expires_us = None if expires is None else to_us(expires, name="expires")
+        bound = None if action is None else check_name(action, name="action")
+        expires_us = None if expires is None else check_instant(expires, name="expires")
         with self._core.write() as writer:
             known, unit = self._permitted(writer, acting, target, "endorse", principal, level)
             mine = min(writer.names.level_of(principal), writer.names.level_of(acting.actor))
@@ -193,8 +193,8 @@ class ConsequencesVerbs:
                     "endorse", unit, writer.now_us, f"{principal} is {mine.name} and cannot vouch for {level.name}"
                 )
                 raise PolicyViolationError(decision, str(decision))
-            writer.endorse(known.n, level, by=principal, reason=said, expires_us=expires_us, action=action)
-            return _settled(writer, known.n)
+            writer.endorse(known.n, level, by=principal, reason=said, expires_us=expires_us, action=bound)
+            return _settled(writer, acting, known.n)
 
     def _permitted(
         self,
@@ -231,10 +231,10 @@ def _nothing_to_restore(unit: Unit, cause: str | None) -> str:
     return f"{what} is held against {unit.ref} that could be removed{hint}; name another version as id@version"
 
 
-def _settled(writer: Writer, n: int) -> Consequences:
-    """Settle, and say what changed."""
+def _settled(writer: Writer, acting: Acting, n: int) -> Consequences:
+    """Settle, and say what changed, as far as this scope can see."""
     settlement = writer.settle()
-    moved = sorted(settlement.was.keys() - {n})
+    moved = _visible(writer, acting, sorted(settlement.was.keys() - {n}))
     reported = moved[:_REPORTED]
     refs = read_refs(writer.connection, reported)
     after = writer.graph().load(reported)
@@ -243,15 +243,16 @@ def _settled(writer: Writer, n: int) -> Consequences:
         now = shown(after[m].own, after[m].winner, after[m].standing)
         before = shown(*settlement.was[m])
         if before is not now:
-            changes.append(Change(ref=Ref(*refs[m]), before=before, after=now))
-    actions = _actions(writer, moved)
+            changes.append(Change(ref=refs[m], before=before, after=now))
+    actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(moved),))] if moved else []
     units = read_units(writer.connection, writer.names, [n, *actions])
     return Consequences(
         unit=units[n], changed=tuple(changes), count=len(moved), actions=tuple(units[m] for m in actions)
     )
 
 
-def _actions(writer: Writer, moved: Sequence[int]) -> list[int]:
-    if not moved:
+def _visible(writer: Writer, acting: Acting, numbers: Sequence[int]) -> list[int]:
+    if not numbers:
         return []
-    return [m for (m,) in writer.connection.execute(QUERIES["actions_among"], (ids(moved),))]
+    standing_in = fetch(writer.connection, QUERIES["walls_of"], (ids(numbers),))
+    return [m for m, w in standing_in if acting.scope.sees(writer.names.wall(w))]

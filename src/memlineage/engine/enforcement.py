@@ -15,7 +15,7 @@ from memlineage.engine.admission import Admission, Protection
 from memlineage.engine.core import Core
 from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
 from memlineage.errors import PolicyViolationError
-from memlineage.model.principal import HOST, Integrity, kind_of
+from memlineage.model.principal import HOST, Integrity, is_model_side, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.unit import Unit
 from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, Request, decide
@@ -171,7 +171,8 @@ class Enforcement:
         if unit is not None:
             context |= {
                 "in_walls": scope.owns(unit.wall),
-                "is_owner": principal == unit.owner,
+                # A model that owns its words cannot vouch for them: that would be washing.
+                "is_owner": principal == unit.owner and not is_model_side(principal),
                 # The actor counts too: `reasoning` is everybody's name for their own conclusions.
                 "is_author": (principal, acting.actor) == (unit.creator, unit.lineage.actor),
             }

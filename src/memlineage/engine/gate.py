@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.checks import plain_arguments
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.inputs import Draft, Link, Target, draft
@@ -20,6 +21,7 @@ from memlineage.engine.results import ActionResult
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
 from memlineage.errors import InvalidInputError, PolicyViolationError
+from memlineage.lineage.escape import shorten
 from memlineage.lineage.graph import OWN_SUPERSEDED, Node
 from memlineage.lineage.paths import ancestry, chain
 from memlineage.lineage.support import leaves, supports
@@ -94,6 +96,7 @@ class Gate:
     ) -> tuple[Decision, int | None]:
         """The decision, and the approval that turned a question into a permission."""
         tool = check_name(action, name="action").removeprefix("tool:")
+        arguments = plain_arguments(arguments)
         bound = action_hash(tool, arguments)
         named = tuple(snapshot.resolve(acting.scope, link.target).n for link in justification)
         ground = self._ground(snapshot, named, bound)
@@ -118,10 +121,10 @@ class Gate:
         if not reached:
             return []
         rows = snapshot.connection.execute(
-            "SELECT x.n, x.level FROM carray(?1) c JOIN endorsement x ON x.n = c.value"
+            "SELECT x.n, x.level FROM carray(?1) c JOIN endorsement x ON x.n = c.value JOIN version v ON v.n = x.n"
             " WHERE (x.expires_us IS NULL OR x.expires_us > ?2) AND (x.action IS NULL OR x.action = ?3)"
             " AND NOT EXISTS (SELECT 1 FROM version a"
-            " WHERE a.kind = 'action' AND a.creator_id = x.action AND a.seq > x.seq)",
+            " WHERE a.kind = 'action' AND a.creator_id = x.action AND a.ns = v.ns AND a.seq > x.seq)",
             (ids(reached), snapshot.now_us, bound),
         )
         return list(rows)
@@ -210,7 +213,7 @@ class Gate:
         """
         tool = self._core.tools.need(action)
         bound = action_hash(tool.name, arguments)
-        acting = msgspec.structs.replace(acting, exposure=None)
+        arguments = plain_arguments(arguments)
         with self._core.write() as writer:
             snapshot = Snapshot(writer.connection, writer.names, writer.now_us, self._core.policies.quorum or 0)
             decision, approval = self._judge(acting, snapshot, tool.name, arguments, justification, by)
@@ -235,6 +238,8 @@ class Gate:
             outcome = "done"
         finally:
             unit = self._finish(acting, started, tool.name, arguments, outcome, result)
+        if acting.exposure is not None:
+            acting.exposure.show([unit.ref])
         return ActionResult(unit=unit, result=result, decision=decision)
 
     def _finish(
@@ -249,7 +254,7 @@ class Gate:
             acting, said, creator=f"tool:{tool}", kind="action", links=links, creator_id=started.lineage.creator_id,
             metadata={**started.metadata, "outcome": outcome},
         )  # fmt: skip
-        return self._writing.update(_runner(acting, tool), Target(started.id, None), record)
+        return self._writing.update(_runner(acting, tool), Target(started.id, None), record, reserved=True)
 
     def _draft(
         self,
@@ -340,5 +345,4 @@ def _call(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = str(value).replace("\x00", "\\0")
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return shorten(str(value), _SHOWN)

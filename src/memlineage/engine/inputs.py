@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -11,12 +10,20 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from memlineage.engine.checks import (
+    check_instant,
+    check_json,
+    check_mapping,
+    check_said,
+    check_tags,
+    check_visibility,
+    check_yes,
+)
 from memlineage.errors import InvalidInputError, QuotaError
 from memlineage.model.content import MAX_CONTENT, check_name, check_text
 from memlineage.model.ids import Ref, parse_ref
 from memlineage.model.principal import is_model_side
 from memlineage.model.scope import Scope, Visibility
-from memlineage.model.time import SKEW_US, iso, offset_minutes, to_us
 from memlineage.model.unit import MICRO, Role, Unit, check_confidence, weight_micro
 
 __all__ = ["Draft", "Limits", "Link", "Target", "draft", "links", "parse_target"]
@@ -138,6 +145,10 @@ def links(given: object, role: Role, *, name: str) -> tuple[Link, ...]:
 
 def _link(item: Any, role: Role) -> Link:
     if isinstance(item, tuple) and not isinstance(item, Ref):
+        if not 2 <= len(item) <= 3:
+            raise InvalidInputError(
+                f"{item!r:.80} is not a parent; expected a unit, (unit, weight) or (unit, weight, role)"
+            )
         unit, weight, *named = item
         return Link(parse_target(unit, pinned=True), _role(named[0]) if named else role, weight_micro(weight))
     return Link(parse_target(item, pinned=True), role, MICRO)
@@ -178,7 +189,7 @@ def draft(
     recipe: str | None = None,
 ) -> Draft:
     """Check everything that can be checked without looking anything up."""
-    said = _said(timestamp, now_us)
+    said = check_said(timestamp, now_us)
     shown = links(exposed, Role.EXPOSED, name="exposed")
     given = (
         *links(depends_on, Role.DEPENDS, name="depends_on"),
@@ -190,21 +201,21 @@ def draft(
     return Draft(
         content=check_text(content, limit=limits.content),
         kind=_optional(kind, "kind"),
-        tags=_tags(tags, limits),
+        tags=check_tags(tags, limits.tags),
         subject=_optional(subject, "subject"),
         key=_optional(key, "key"),
         creator=creator,
         creator_id=_optional(creator_id, "creator_id"),
         owner=owner,
-        visibility=_visibility(visibility),
+        visibility=check_visibility(visibility),
         links=given,
         ts_us=said[0],
         ts_offset=said[1],
         confidence=check_confidence(confidence),
         metadata=None if metadata is None else _metadata(metadata, scope, limits),
-        pinned=pinned,
-        expires_us=None if expires_at is None else to_us(expires_at, name="expires_at"),
-        valid_to_us=None if valid_to is None else to_us(valid_to, name="valid_to"),
+        pinned=check_yes(pinned, name="pinned"),
+        expires_us=None if expires_at is None else check_instant(expires_at, name="expires_at"),
+        valid_to_us=None if valid_to is None else check_instant(valid_to, name="valid_to"),
         context=_context(context, limits),
         idempotency_key=_optional(idempotency_key, "idempotency_key"),
         recipe=recipe,
@@ -215,88 +226,17 @@ def _optional(value: str | None, name: str) -> str | None:
     return None if value is None else check_name(value, name=name)
 
 
-def _said(timestamp: datetime | None, now_us: int) -> tuple[int, int]:
-    if timestamp is None:
-        return now_us, 0
-    if not isinstance(timestamp, datetime):
-        raise InvalidInputError(f"timestamp={timestamp!r} is not a datetime; pass an aware one")
-    us = to_us(timestamp)
-    if us > now_us + SKEW_US:
-        raise InvalidInputError(
-            f"timestamp={iso(us)} lies in the future (now is {iso(now_us)}); it says when a thing was said or observed"
-        )
-    return us, offset_minutes(timestamp)
-
-
-def _tags(tags: Iterable[str] | None, limits: Limits) -> tuple[str, ...] | None:
-    if tags is None:
-        return None
-    if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
-        raise InvalidInputError(f"tags={tags!r:.80} must be a list of text labels, e.g. ['destination']")
-    checked = sorted({check_name(tag, name="tag") for tag in tags})
-    if len(checked) > limits.tags:
-        raise QuotaError(f"{len(checked)} tags; the limit is {limits.tags}")
-    return tuple(checked)
-
-
-def _visibility(visibility: str | None) -> Visibility | None:
-    if visibility is None:
-        return None
-    try:
-        return Visibility(visibility)
-    except ValueError:
-        raise InvalidInputError(f"visibility={visibility!r} is unknown; choose 'user', 'agent' or 'session'") from None
-
-
 def _metadata(metadata: Mapping[str, Any], scope: Scope, limits: Limits) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise InvalidInputError(f"metadata={metadata!r:.80} must be a mapping of names to JSON values")
-    for name, value in metadata.items():
+    for name, value in check_mapping(metadata, name="metadata").items():
         field = _IDENTITY.get(name)
         if field is not None and value != getattr(scope, field):
             raise InvalidInputError(
                 f"metadata[{name!r}]={value!r:.80} would change whose memory this is; identity never changes"
             )
-    data = _json(metadata, "metadata", limits.metadata)
+    data = check_json(metadata, name="metadata", limit=limits.metadata)
     checked: dict[str, Any] = orjson.loads(data)
     return checked
 
 
 def _context(context: object, limits: Limits) -> bytes | None:
-    return None if context is None else _json(context, "context", limits.context)
-
-
-def _json(value: object, name: str, limit: int) -> bytes:
-    _refuse_odd(value, name)
-    try:
-        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=_plain)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} cannot be kept as JSON: {error}") from error
-    if len(data) > limit:
-        raise QuotaError(f"{name} has {len(data):,} bytes as JSON; the limit is {limit:,}")
-    return data
-
-
-def _plain(value: object) -> object:
-    """Messages of frameworks: whatever can show itself as plain data."""
-    for show in ("model_dump", "to_dict", "dict"):
-        method = getattr(value, show, None)
-        if callable(method):
-            return method()
-    raise TypeError(f"{type(value).__name__} is not JSON; hand in text, numbers, lists and mappings")
-
-
-def _refuse_odd(value: object, name: str) -> None:
-    """NaN and infinity would silently become null, NUL and lone surrogates would not come back."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInputError(f"{name} contains {value!r}, which JSON cannot hold")
-    if isinstance(value, str) and value:
-        if "\x00" in value:
-            raise InvalidInputError(f"{name} contains a NUL character; remove it")
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _refuse_odd(key, name)
-            _refuse_odd(item, f"{name}.{key}")
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _refuse_odd(item, name)
+    return None if context is None else check_json(context, name="context", limit=limits.context)

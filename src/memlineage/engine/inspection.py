@@ -13,7 +13,7 @@ from memlineage.engine.snapshot import Snapshot
 from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.explain import Explanation, explain
 from memlineage.lineage.graph import shown
-from memlineage.lineage.paths import ancestry, chain, descent, topological
+from memlineage.lineage.paths import SAME, ancestry, chain, descent, topological
 from memlineage.lineage.standing import resettle
 from memlineage.model.state import CauseKind, Status
 from memlineage.model.unit import Unit
@@ -62,9 +62,15 @@ class Inspection:
             n = snapshot.resolve(acting.scope, target).n
             root = self._permitted(snapshot, acting, [n])[0]
             reached = descent(snapshot.graph, [n])
-            below = [m for m in reached if m != n]
+            below = [m for m, hop in reached.items() if hop is not None and hop.justification != SAME]
             order = topological(below, snapshot.graph.children(reached))
-            units = {m: u for m, u in snapshot.units(order).items() if acting.scope.sees(u.wall)}
+            nodes = snapshot.graph.load(order)
+            units = {
+                m: unit
+                for m, unit in snapshot.units(order).items()
+                # An action is written when it starts and when it ends; how it ended is what matters.
+                if acting.scope.sees(unit.wall) and (unit.kind != "action" or nodes[m].current)
+            }
             refs = snapshot.refs(list(reached))
             would_be = self._if_invalid(snapshot, n, below)
             affected = tuple(

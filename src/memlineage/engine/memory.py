@@ -120,11 +120,11 @@ class Memory:
         it, how an action of it is compensated. A tool that reads open content is `integrity="UNTRUSTED"`.
         """
         plain = check_name(name, name="name").removeprefix("tool:")
+        level = None if integrity is None else self._parts.level(integrity)
         self._core.tools.add(
             Tool(name=plain, run=run, refresh=refresh, cost=cost, backup=backup, compensate=compensate)
         )
-        if integrity is not None:
-            level = self._parts.level(integrity)
+        if level is not None:
             with self._core.read() as snapshot:
                 known = snapshot.names.level_of(f"tool:{plain}")
             if known != level:

@@ -93,7 +93,7 @@ def admit_policy(core: Core) -> None:
         known = connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
     if known == core.policies.revision:
         return
-    with core.write() as writer:
+    with core.write(let_time_pass=False) as writer:
         known = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
         if known == core.policies.revision:
             return

@@ -91,6 +91,8 @@ class Parts:
             return tuple(Target(ref.id, ref.version) for ref in implied_parents(self.core))
         if isinstance(focus, Unit | Ref | str):
             return (parse_target(focus, pinned=True),)
+        if not isinstance(focus, list | tuple | set | frozenset):
+            raise InvalidInputError(f"focus={focus!r:.80} is not a unit or a list of units")
         return tuple(parse_target(item, pinned=True) for item in focus)
 
     def level(self, level: str | Integrity) -> Integrity:

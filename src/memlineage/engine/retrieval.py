@@ -22,7 +22,7 @@ from memlineage.engine.inputs import Target
 from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import Page, Withheld
 from memlineage.engine.snapshot import Snapshot
-from memlineage.errors import UnknownUnitError
+from memlineage.errors import InvalidInputError, UnknownUnitError
 from memlineage.lineage.paths import distances
 from memlineage.model.content import check_text
 from memlineage.model.ids import Ref
@@ -140,8 +140,6 @@ class Retrieval:
             failed = {item.n for item in stale if attempt == _ROUNDS - 1 or not self._refreshing.refresh(item)}
             given_up |= failed
             found, stale = self._once(acting, query, vector, given_up)
-        if acting.exposure is not None:
-            acting.exposure.show([unit.ref for unit in (*found.constraints, *found.units)])
         return found
 
     def _once(
@@ -157,7 +155,7 @@ class Retrieval:
     ) -> Page:
         """Everything in sight that may be read, oldest first; `status` asks for other states by name."""
         condition, bindings = compile_filter(filter)
-        wanted = None if status is None else {Status(name) for name in status}
+        wanted = None if status is None else _statuses(status)
         with self._core.read() as snapshot:
             namespaces = tuple(snapshot.names.namespaces(acting.scope))
             sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
@@ -290,7 +288,7 @@ class _Run:
             if creators[hop.child].creator != creators[hop.parent].creator:
                 children[hop.parent].add(hop.child)
         return importance(
-            root=np.array([not units[n].lineage.dependencies for n in numbers]),
+            root=np.array([units[n].is_root for n in numbers]),
             fan_out=np.array([len(children[n]) for n in numbers]),
             depth=np.array([depths[n] for n in numbers]),
             age_us=np.array([self._age(units[n]) for n in numbers]),
@@ -369,6 +367,13 @@ class _Run:
             limit=self._query.constraints,
         )
         return tuple(_flagged(usable[item.id], self.decisions[usable[item.id].ref]) for item in bound)
+
+
+def _statuses(names: Any) -> set[Status]:
+    known = set(Status)
+    if not isinstance(names, list | tuple | set | frozenset) or not set(names) <= known:
+        raise InvalidInputError(f"status={names!r:.80} is unknown; choose from {', '.join(sorted(known))}")
+    return {Status(name) for name in names}
 
 
 def _may_be_stale(unit: Unit) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.checks import check_count, check_mapping
 from memlineage.engine.inputs import Draft, links, parse_target
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
@@ -66,9 +67,11 @@ class Scope:
         """Remember many things in one transaction, all or none. Each is a text, or a mapping with `content` and the
         options of `store`.
         """
+        if not isinstance(items, list | tuple):
+            raise InvalidInputError(f"store_many takes a list of texts or mappings, not {items!r:.80}")
         drafts = []
         for place, item in enumerate(items):
-            given = {"content": item} if isinstance(item, str) else dict(item)
+            given = {"content": item} if isinstance(item, str) else dict(check_mapping(item, name=f"item {place}"))
             if "content" not in given:
                 raise InvalidInputError(f"item {place} of store_many has no 'content'")
             drafts.append(self._draft(given.pop("content"), given))
@@ -96,11 +99,15 @@ class Scope:
         """One unit, with its status: `"id"` the current version, `"id@1"` an old one. Refreshed first, if it has
         expired and policy says so.
         """
-        return self._parts.get(self._acting, parse_target(unit))
+        found = self._parts.get(self._acting, parse_target(unit))
+        self._acting.saw([found])
+        return found
 
     def history(self, unit: Which) -> Page:
         """All versions, oldest first."""
-        return self._parts.inspection.history(self._acting, parse_target(unit))
+        found = self._parts.inspection.history(self._acting, parse_target(unit))
+        self._acting.saw(found)
+        return found
 
     def retrieve(
         self,
@@ -130,14 +137,18 @@ class Scope:
             ranker: orders candidates instead of the lineage ranking.
             constraints: most root constraints that accompany the answer.
         """
-        if limit < 1:
-            raise InvalidInputError(f"limit={limit!r} must be a whole number of at least 1")
+        check_count(limit, name="limit", least=1)
+        check_count(constraints, name="constraints", least=0)
+        if budget is not None and not isinstance(budget, Budget):
+            raise InvalidInputError(f"budget={budget!r:.80} must be a Budget(max_cost=…, min_score=…)")
         wanted = self._parts.focus(focus)
         asked = Query(
             text=query, focus=wanted, limit=limit, critical=critical, budget=budget, purpose=purpose,
             filter=filter, profile=profile, ranker=ranker, constraints=constraints,
         )  # fmt: skip
-        return self._parts.retrieval.retrieve(self._acting, asked)
+        found = self._parts.retrieval.retrieve(self._acting, asked)
+        self._acting.saw((*found.constraints, *found.units))
+        return found
 
     def list(
         self,
@@ -148,11 +159,15 @@ class Scope:
     ) -> Page:
         """Everything that may be read, oldest first. `status` lists other states by name, old versions included."""
         wanted = [status] if isinstance(status, str) else status
-        return self._parts.retrieval.listing(self._acting, filter=filter, status=wanted, limit=limit)
+        if limit is not None:
+            check_count(limit, name="limit", least=0)
+        found = self._parts.retrieval.listing(self._acting, filter=filter, status=wanted, limit=limit)
+        self._acting.saw(found)
+        return found
 
     def count(self, *, filter: Mapping[str, Any] | None = None) -> int:
         """How many units `list` would show."""
-        return len(self.list(filter=filter))
+        return len(self._parts.retrieval.listing(self._acting, filter=filter, status=None, limit=None))
 
     # Consequences ----------------------------------------------------------------------------------------------
 
@@ -221,16 +236,22 @@ class Scope:
 
     def impact(self, unit: Which) -> Impact:
         """What descends from it, with paths, and what would become of each if it were invalid."""
-        return self._parts.inspection.impact(self._acting, parse_target(unit))
+        found = self._parts.inspection.impact(self._acting, parse_target(unit))
+        self._acting.saw((found.root, *found.units))
+        return found
 
     def trace(self, unit: Which, *, to: Which | None = None) -> Trace:
         """What it was concluded from; with `to`, the shortest causal chain from there."""
         origin = None if to is None else parse_target(to)
-        return self._parts.inspection.trace(self._acting, parse_target(unit), origin)
+        found = self._parts.inspection.trace(self._acting, parse_target(unit), origin)
+        self._acting.saw((found.target, *found.units))
+        return found
 
     def explain(self, unit: Which, *, lang: str = "en") -> Explanation:
         """Where it came from, what holds it down, what it may justify: in English or Chinese, as Mermaid or DOT."""
-        return self._parts.inspection.explain(self._acting, parse_target(unit), lang)
+        found = self._parts.inspection.explain(self._acting, parse_target(unit), lang)
+        self._acting.saw(found.units)
+        return found
 
     # Actions ---------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Callables live in the process; what the store must know of a tool (its integrity
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     compensate: Callable[..., Any] | None = None
 
 
+def _is_amount(cost: Any) -> bool:
+    return isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf
+
+
 class ToolRegistry:
     """Tools by name. Registering again replaces."""
 
@@ -49,7 +54,7 @@ class ToolRegistry:
 
     def add(self, tool: Tool) -> None:
         """Register a tool."""
-        if not tool.cost >= 0:
+        if not _is_amount(tool.cost):
             raise InvalidInputError(f"cost={tool.cost!r} of tool {tool.name!r} is not a number >= 0")
         with self._lock:
             self._tools[tool.name] = tool

@@ -111,6 +111,7 @@ class Writing:
         if draft.kind in RESERVED_KINDS and not reserved:
             raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
         wall = acting.scope.wall(draft.visibility or Visibility.USER)
+        _refuse_takeover(acting, draft, _owner(acting, draft))
         edges = link_edges(writer, acting, draft.links)
         edges += exposure_edges(writer, acting, draft.creator, edges)
         admission = admit(writer, acting, draft, edges, wall)
@@ -124,12 +125,21 @@ class Writing:
         return self._write(writer, new, item, decision)
 
     def update(
-        self, acting: Acting, target: Target, draft: Draft, *, if_version: int | None = None, replayed: bool = False
+        self,
+        acting: Acting,
+        target: Target,
+        draft: Draft,
+        *,
+        if_version: int | None = None,
+        replayed: bool = False,
+        reserved: bool = False,
     ) -> Unit:
         """Write the next version of a unit."""
         [item] = self.prepare([draft], target)
         with self._core.write() as writer:
-            written = self.update_one(writer, acting, target, item, if_version=if_version, replayed=replayed)
+            written = self.update_one(
+                writer, acting, target, item, if_version=if_version, replayed=replayed, reserved=reserved
+            )
             writer.settle()
             units = _units(writer, [written])
         _follow(acting, units, [written])
@@ -144,6 +154,7 @@ class Writing:
         *,
         if_version: int | None = None,
         replayed: bool = False,
+        reserved: bool = False,
     ) -> Written:
         """Write the next version inside a transaction."""
         known = resolve(writer.connection, writer.names, acting.scope, Target(target.id, None))
@@ -151,6 +162,9 @@ class Writing:
         if if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
         draft = _carry_over(item.draft, old)
+        if RESERVED_KINDS & {draft.kind, old.kind} and not reserved:
+            raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
+        _refuse_takeover(acting, draft, old.owner)
         edges = link_edges(writer, acting, draft.links)
         edges += exposure_edges(writer, acting, draft.creator, edges)
         revises = resolve(writer.connection, writer.names, acting.scope, Target(target.id, known.latest)).n
@@ -187,8 +201,6 @@ class Writing:
         known: Known | None = None,
         same_as: tuple[int, ...] = (),
     ) -> NewVersion:
-        scope = acting.scope
-        owner = f"user:{scope.user}" if scope.user is not None else f"agent:{scope.agent}"
         new = NewVersion(
             unit=None if known is None else known.unit,
             id=self._core.new_id(writer.now_us) if known is None else _id_of(writer, known),
@@ -202,7 +214,7 @@ class Writing:
             creator=draft.creator,
             actor=acting.actor,
             competes=all(edge.role != Role.SHARED for edge in admission.edges),
-            owner=draft.owner or (draft.creator if kind_of(draft.creator) == "user" else owner),
+            owner=draft.owner or _owner(acting, draft),
             creator_id=draft.creator_id,
             ts_us=draft.ts_us,
             ts_offset=draft.ts_offset,
@@ -228,6 +240,21 @@ class Writing:
         by_policy = valid_until(self._core.policies, Facts(unit=fresh, now_us=now_us))
         limits = (new.expires_us, new.valid_to_us, by_policy)
         return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _owner(acting: Acting, draft: Draft) -> str:
+    """Who is told when it falls: the user who said it, else the scope's user, else its agent."""
+    if kind_of(draft.creator) == "user":
+        return draft.creator
+    return f"user:{acting.scope.user}" if acting.scope.user is not None else f"agent:{acting.scope.agent}"
+
+
+def _refuse_takeover(acting: Acting, draft: Draft, owner: str) -> None:
+    """An owner decides over a unit, so the model's side cannot name one."""
+    if not acting.is_host and draft.owner not in (None, owner):
+        raise InvalidInputError(
+            f"owner={draft.owner!r}: {acting.actor} cannot choose who owns a unit; ask the host's scope"
+        )
 
 
 def _id_of(writer: Writer, known: Known) -> str:
@@ -284,7 +311,7 @@ def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -
         return
     for unit, result in zip(units, written, strict=True):
         if result.fresh and is_model_side(unit.creator):
-            acting.exposure.wrote(unit.ref)
+            acting.exposure.wrote(unit.ref, [edge.parent for edge in unit.lineage.dependencies])
         else:
             acting.exposure.show([unit.ref])
 

@@ -7,12 +7,15 @@ level with one query. Ties are broken by the smaller id: the same lineage always
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from memlineage.lineage.graph import Hop
-from memlineage.model.unit import Role
+from memlineage.model.unit import MICRO, Role
 
-__all__ = ["Walkable", "ancestry", "chain", "closes_cycle", "descent", "distances", "topological"]
+__all__ = ["SAME", "Walkable", "ancestry", "chain", "closes_cycle", "descent", "distances", "topological"]
+
+SAME: Final = -1
+"""Marks the hop from a version to an earlier one that says the same; no such edge is stored."""
 
 Step = Callable[[Collection[int]], Sequence[Hop]]
 
@@ -32,10 +35,23 @@ class Walkable(Protocol):
         """Recorded equivalences (older, newer) of these older versions."""
         ...
 
+    def said_before(self, ids: Collection[int]) -> list[tuple[int, int]]:
+        """Recorded equivalences (older, newer) of these newer versions."""
+        ...
+
 
 def descent(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
-    """Every version that descends from `start` (revisions apart), each with the hop that reached it first."""
-    return _walk(start, graph.children, lambda hop: hop.child)
+    """Every version that descends from `start` (revisions apart), each with the hop that reached it first.
+
+    What hangs on an earlier version that says the same as a later one hangs on the later one as well: the way
+    there leads over a hop of justification `SAME`.
+    """
+
+    def down(ids: Collection[int]) -> list[Hop]:
+        same = [Hop(older, newer, SAME, Role.DEPENDS, MICRO) for older, newer in graph.said_before(ids)]
+        return [*graph.children(ids), *same]
+
+    return _walk(start, down, lambda hop: hop.child)
 
 
 def ancestry(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:

@@ -32,7 +32,8 @@ _TOKEN: Final = re.compile(
     rf"|(?P<dmy>(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?(?:{_MONTH})\.?,? \d{{4}}(?!\d))"
     rf"|(?P<mdy>(?<!\w)(?:{_MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}(?!\d))"
     r"|(?P<cn>\d{4}年\d{1,2}月\d{1,2}日)"
-    r"|(?P<number>(?<![\w.,])[-+]?\d{1,3}(?:[,'  ]\d{3})+(?:\.\d+)?(?![\w])|(?<![\w])[-+]?\d+(?:\.\d+)*(?!\w))"
+    r"|(?P<number>(?<![\w.,])[-+]?\d{1,3}(?:[,'  ]\d{3})+(?:\.\d+)?(?![.,]?\w|-\w)"
+    r"|(?<![\w])[-+]?\d+(?:[.,]\d+)*(?!\w|-\w))"
     r"|(?P<cjk>[぀-ヿ㐀-鿿豈-﫿가-힯])"
     r"|(?P<word>[^\W_぀-ヿ㐀-鿿豈-﫿가-힯]+(?:[-_.'/][^\W_぀-ヿ㐀-鿿豈-﫿가-힯]+)*|_+)"
     r"|(?P<sign>[^\s\w])"
@@ -42,7 +43,7 @@ _DIGITS: Final = re.compile(r"\d+")
 
 def value_tokens(text: str) -> tuple[str, ...]:
     """The tokens of a text, in order; punctuation between words does not count."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", "".join(c for c in text if unicodedata.category(c) != "Cf")).casefold()
     return tuple(token for match in _TOKEN.finditer(folded) for token in _token(match))
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from memlineage.errors import InvalidInputError, QuotaError
 
-__all__ = ["MAX_CONTENT", "MAX_NAME", "check_name", "check_text", "form_key", "normal_form"]
+__all__ = ["MAX_CONTENT", "MAX_NAME", "check_name", "check_plain", "check_text", "form_key", "normal_form"]
 
 MAX_CONTENT: Final = 1_000_000
 """Default quota for one content, in characters."""
@@ -34,6 +34,11 @@ def check_text(text: object, *, name: str = "content", limit: int = MAX_CONTENT)
         raise InvalidInputError(f"{name} is empty; store something or nothing at all")
     if len(text) > limit:
         raise QuotaError(f"{name} has {len(text):,} characters; the limit is {limit:,}: split it, or raise the quota")
+    return check_plain(text, name=name)
+
+
+def check_plain(text: str, *, name: str) -> str:
+    """Text that can be stored and come back: no NUL, no lone surrogate. It may be empty."""
     if "\x00" in text:
         raise InvalidInputError(f"{name} contains a NUL character at {text.index(chr(0))}; remove it")
     lone = _SURROGATE.search(text)

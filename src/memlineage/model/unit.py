@@ -192,6 +192,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
         return self.wall.visibility
 
     @property
+    def is_root(self) -> bool:
+        """Whether it stands on its own: written with no parents but what it revises."""
+        return all(edge.role is Role.REVISES or edge.justification for edge in self.lineage.dependencies)
+
+    @property
     def active(self) -> bool:
         """Whether it may be relied on now."""
         return self.status is Status.ACTIVE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from memlineage.errors import InvalidInputError
+from memlineage.model.content import check_plain
 from memlineage.model.time import to_us
 from memlineage.model.unit import MICRO
 
@@ -32,9 +34,11 @@ _COLUMNS: Final = {
 _COMPARE: Final = {"eq": "IS", "ne": "IS NOT", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _OPERATORS: Final = (*_COMPARE, "in", "not_in", "contains", "exists")
 _JOINS: Final = {"all": " AND ", "any": " OR "}
+_TAG_ANY: Final = frozenset({"in", "not_in", "ne"})
+_TAG: Final = "EXISTS (SELECT 1 FROM json_each(v.tags) WHERE json_each.value = ?)"
 
 
-def compile_filter(given: Mapping[str, Any] | None) -> tuple[str, list[Any]]:
+def compile_filter(given: Any) -> tuple[str, list[Any]]:
     """A SQL condition over `version v`, and its bindings.
 
     `{"kind": "fact", "confidence": {"gte": .5}, "tags": {"contains": "x"}, "metadata.run": {"in": [1, 2]}}`;
@@ -42,44 +46,42 @@ def compile_filter(given: Mapping[str, Any] | None) -> tuple[str, list[Any]]:
     is no field is one of the caller's metadata.
     """
     bindings: list[Any] = []
-    if not given:
-        return "1", bindings
-    if not isinstance(given, Mapping):
+    return ("1", bindings) if given is None else (_group(given, bindings), bindings)
+
+
+def _group(given: Any, bindings: list[Any]) -> str:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidInputError(f"filter={given!r:.80} must be a mapping of fields to values or operators")
-    return _group(given, bindings), bindings
-
-
-def _group(given: Mapping[str, Any], bindings: list[Any]) -> str:
     parts = [_entry(name, wanted, bindings) for name, wanted in given.items()]
     return "(" + " AND ".join(parts) + ")" if parts else "1"
 
 
 def _entry(name: str, wanted: Any, bindings: list[Any]) -> str:
     if name in _JOINS:
-        if not isinstance(wanted, Sequence) or isinstance(wanted, str) or not wanted:
+        if not isinstance(wanted, list | tuple) or not wanted:
             raise InvalidInputError(f"filter {name!r} takes a list of filters, not {wanted!r:.80}")
         return "(" + _JOINS[name].join(_group(part, bindings) for part in wanted) + ")"
     if name == "not":
         return f"NOT coalesce({_group(wanted, bindings)}, 0)"
     if name == "metadata" and isinstance(wanted, Mapping):
-        inner = {f"metadata.{key}": value for key, value in wanted.items()}
-        return _group(inner, bindings)
+        return _group({f"metadata.{key}": value for key, value in wanted.items()}, bindings)
     operators = wanted if isinstance(wanted, Mapping) else {"in" if isinstance(wanted, list | tuple) else "eq": wanted}
+    if not operators:
+        raise InvalidInputError(f"filter {name!r} names no operator; use one of {', '.join(_OPERATORS)}")
     return " AND ".join(_compare(name, operator, value, bindings) for operator, value in operators.items())
 
 
 def _compare(name: str, operator: str, value: Any, bindings: list[Any]) -> str:
     if operator not in _OPERATORS:
-        raise InvalidInputError(
-            f"filter operator {operator!r} on {name!r} is unknown; use one of {', '.join(_OPERATORS)}"
-        )
+        known = ", ".join(_OPERATORS)
+        raise InvalidInputError(f"filter operator {operator!r:.80} on {name!r} is unknown; use one of {known}")
     if name == "tags":
         return _tags(operator, value, bindings)
     column = _column(name, bindings)
     if operator == "exists":
         return f"{column} IS {'NOT ' if value else ''}NULL"
     if operator == "contains":
-        bindings.append(str(value))
+        bindings.append(_bound(name, str(value)))
         return f"instr({column}, ?) > 0"
     if operator in ("in", "not_in"):
         if not isinstance(value, list | tuple | set | frozenset) or not value:
@@ -96,22 +98,25 @@ def _column(name: str, bindings: list[Any]) -> str:
         return f"(SELECT name FROM principal WHERE p = v.{name})"
     if name in _COLUMNS:
         return _COLUMNS[name]
-    path = name.removeprefix("metadata.").replace('"', '\\"')
+    path = check_plain(name.removeprefix("metadata."), name="filter field")
+    if '"' in path or "\\" in path:
+        raise InvalidInputError(f"filter field {name!r:.80} has a quote or a backslash, which a path cannot hold")
     bindings.append(f'$."{path}"')
     return "json_extract(v.metadata, ?)"
 
 
 def _tags(operator: str, value: Any, bindings: list[Any]) -> str:
-    wanted = [value] if isinstance(value, str) else list(value)
-    has = "EXISTS (SELECT 1 FROM json_each(v.tags) WHERE json_each.value = ?)"
-    bindings.extend(wanted)
+    wanted = [value] if isinstance(value, str) else value
+    if not isinstance(wanted, list | tuple | set | frozenset) or not wanted:
+        raise InvalidInputError(f"filter 'tags' takes a label or a list of labels, not {value!r:.80}")
+    if not all(isinstance(tag, str) for tag in wanted):
+        raise InvalidInputError(f"filter 'tags' takes labels, which are text, not {value!r:.80}")
+    bindings.extend(check_plain(tag, name="tag") for tag in wanted)
     if operator in ("contains", "eq"):
-        return "(" + " AND ".join([has] * len(wanted)) + ")" if wanted else "1"
-    if operator == "in":
-        return "(" + " OR ".join([has] * len(wanted)) + ")" if wanted else "0"
-    if operator in ("not_in", "ne"):
-        return "NOT (" + " OR ".join([has] * len(wanted)) + ")" if wanted else "1"
-    raise InvalidInputError(f"filter operator {operator!r} does not apply to tags; use contains, in or not_in")
+        return "(" + " AND ".join([_TAG] * len(wanted)) + ")"
+    if operator not in _TAG_ANY:
+        raise InvalidInputError(f"filter operator {operator!r} does not apply to tags; use contains, in or not_in")
+    return f"{'' if operator == 'in' else 'NOT '}({' OR '.join([_TAG] * len(wanted))})"
 
 
 def _bound(name: str, value: Any) -> Any:
@@ -119,10 +124,17 @@ def _bound(name: str, value: Any) -> Any:
         return to_us(value, name=name)
     if name in _TIMES:
         raise InvalidInputError(f"filter {name!r} takes aware datetimes, not {value!r:.80}")
-    if name == "confidence":
-        return round(value * MICRO) if isinstance(value, int | float) else value
+    if name == "confidence" and value is not None:
+        return round(_number(name, value) * MICRO)
     if isinstance(value, bool):
         return int(value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    raise InvalidInputError(f"filter value {value!r:.80} of {name!r} is not text, a number or a time")
+    if isinstance(value, str):
+        return check_plain(value, name=f"filter value of {name!r}")
+    return value if value is None else _number(name, value)
+
+
+def _number(name: str, value: Any) -> int | float:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or not -(2**63) <= value < 2**63:
+        raise InvalidInputError(f"filter value {value!r:.80} of {name!r} is not text, a number or a time")
+    return value  # type: ignore[no-any-return]

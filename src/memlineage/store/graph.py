@@ -91,7 +91,7 @@ class StoreGraph:
         looked_at = set(ids)
         wave = looked_at
         while wave:
-            wave = {older for (older,) in self._query("said_before", wave)} - looked_at
+            wave = {older for older, _ in self.said_before(wave)} - looked_at
             looked_at |= wave
         return {child for (child,) in self._query("strong_children", looked_at)}
 
@@ -114,6 +114,10 @@ class StoreGraph:
     def confidences(self, ids: Collection[int]) -> list[int | None]:
         """Confidences of these versions, in millionths."""
         return [c for (c,) in self._query("confidences", ids)]
+
+    def said_before(self, ids: Collection[int]) -> list[tuple[int, int]]:
+        """Recorded equivalences (older, newer) of these newer versions."""
+        return [(older, newer) for older, newer in self._query("said_before", ids)]
 
     def written(self, ids: Iterable[int]) -> Mapping[int, Written]:
         """What these versions were written with."""

@@ -17,7 +17,7 @@ SELECT DISTINCT e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value
 WHERE e.weight >= 500000 AND e.role IN (0, 2, 3, 4);
 
 -- name: said_before  (older versions whose condition is read off these)
-SELECT d.older FROM carray(?1) c JOIN verdict d ON d.newer = c.value;
+SELECT d.older, d.newer FROM carray(?1) c JOIN verdict d ON d.newer = c.value;
 
 -- name: verdicts
 SELECT d.older, d.newer FROM carray(?1) c JOIN verdict d ON d.older = c.value;
@@ -133,8 +133,12 @@ SELECT v.n FROM version v JOIN unit u ON u.current = v.n LEFT JOIN state s ON s.
 WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval') AND coalesce(s.own, 0) NOT IN (1, 4)
 ORDER BY v.n;
 
--- name: actions_among
-SELECT v.n FROM carray(?1) c JOIN version v ON v.n = c.value WHERE v.kind = 'action' ORDER BY v.n;
+-- name: actions_among  (as they ended, not as they began)
+SELECT v.n FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.current = v.n
+WHERE v.kind = 'action' ORDER BY v.n;
+
+-- name: walls_of
+SELECT v.n, v.w FROM carray(?1) c JOIN version v ON v.n = c.value ORDER BY v.n;
 
 -- name: said_between  (not invalid yet)
 SELECT v.n FROM version v JOIN principal p ON p.p = v.creator LEFT JOIN state s ON s.n = v.n
