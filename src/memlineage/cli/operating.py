@@ -1,12 +1,14 @@
-"""Commands of whoever runs it: reembed, doctor, bench."""
+"""Commands of whoever runs it: reembed, doctor, bench, demo."""
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 import typer
 
 from memlineage.cli.answers import DONE, REFUSED, Answer
@@ -20,6 +22,30 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _PANEL = "Operation"
+
+
+class Story(enum.StrEnum):
+    """What `demo` can tell."""
+
+    TRAVEL = "travel"
+
+
+def demo(
+    printing: Printing,
+    story: Annotated[Story, typer.Argument(help="Which story.")] = Story.TRAVEL,
+    *,
+    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Keep the memory in this new file.")] = None,
+    step: Annotated[bool, typer.Option("--step", help="Wait for Enter between scenes.")] = False,
+) -> Answer | int:
+    """Watch an agent live through a day, offline: what a flat memory gets wrong, and what happens here."""
+    from memlineage.cli.terminal import console
+    from memlineage.demo import as_json, show, travel
+
+    scenes = {Story.TRAVEL: travel.tell}[story](":memory:" if db is None else str(db))
+    if not printing.json:
+        return DONE if show(scenes, console(no_color=printing.no_color), step) else REFUSED
+    told = orjson.loads(as_json(scenes))
+    return Answer(data=told, show=tuple, code=DONE if told["ok"] else REFUSED)
 
 
 def reembed(
@@ -99,6 +125,7 @@ def bench(
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
+    command(app, "demo", panel=_PANEL)(demo)
     command(app, "reembed", panel=_PANEL)(reembed)
     command(app, "doctor", panel=_PANEL)(doctor)
     command(app, "bench", panel=_PANEL)(bench)

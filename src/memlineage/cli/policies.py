@@ -101,9 +101,9 @@ def check(
 
 
 def _faults(faults: list[dict[str, Any]]) -> Iterator[RenderableType]:
-    from memlineage.cli.refusals import fault_table
+    from memlineage.cli.refusals import fault_lines
 
-    yield fault_table(faults)
+    yield from fault_lines(faults)
 
 
 def _sound(data: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -15,7 +15,7 @@ from memlineage.cli.rendering import block, count_of, facts, frame, rows, when, 
 from memlineage.errors import PolicyDocumentError, PolicyViolationError
 from memlineage.model.time import from_us
 
-__all__ = ["decided_at", "decision_panel", "decision_table", "fault_table", "show_error"]
+__all__ = ["decided_at", "decision_panel", "decision_table", "fault_lines", "show_error"]
 
 _UUID: Final = 36
 _TAIL: Final = 8
@@ -27,7 +27,7 @@ def show_error(error: Exception, message: str) -> Iterator[RenderableType]:
     if isinstance(error, PolicyViolationError):
         yield decision_panel(as_data(error.decision))
     elif isinstance(error, PolicyDocumentError) and error.faults:
-        yield fault_table(as_data(error.faults))
+        yield from fault_lines(as_data(error.faults))
     else:
         yield Text.assemble(("✗ ", "bold red"), block(message))
 
@@ -103,12 +103,10 @@ def decided_at(decision: str) -> datetime:
     return from_us(int(decision.replace("-", "")[:12], 16) * 1000)
 
 
-def fault_table(faults: Sequence[dict[str, Any]]) -> Table:
-    """Faults of policy documents, in document order."""
-    table = rows("place", "where", "fault", title=count_of(len(faults), "fault"))
+def fault_lines(faults: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
+    """Faults of policy documents in document order, each with its place as editors and CI read it."""
     for fault in faults:
         place = f"{fault['source']}:{fault['line']}:{fault['column']}" if fault["line"] else fault["source"]
-        message = words(fault["message"])
-        message.append(f"  [{fault['code']}]", style="dim")
-        table.add_row(words(place, "cyan"), words(fault["path"]), message)
-    return table
+        yield Text.assemble(words(place, "cyan"), "  ", words(fault["path"], "bold"))
+        yield Text.assemble("    ", words(fault["message"]), words(f"  [{fault['code']}]", "dim"))
+    yield Text(f"✗ {count_of(len(faults), 'fault')}", style="bold red")

@@ -1,0 +1,92 @@
+"""reembed, doctor, bench, and stores whose embedder is not there."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memlineage as ml
+from memlineage.cli import checkup
+from memlineage.recall.embedding import CallableEmbedder
+
+
+def letters(texts: Sequence[str]) -> list[list[float]]:
+    """A stand-in model: how often each of eight letters occurs."""
+    return [[text.count(letter) + 0.1 for letter in "aeiounst"] for text in texts]
+
+
+@pytest.fixture
+def foreign(desk: Any) -> Any:
+    """A memory that was filled by an embedder that the command line does not know."""
+    desk.file.unlink()
+    with ml.Memory.open(desk.file, embedder=CallableEmbedder("house-model", 8, letters)) as memory:
+        memory.scope(user="alice").store("Destination is Kyoto")
+    return desk
+
+
+def test_the_embedder_that_filled_the_file_is_used_unless_another_is_named(desk: Any, trip: dict[str, str]) -> None:
+    assert desk.ask("retrieve", "Kyoto")["units"]
+    result = desk.type("init", str(desk.file), "--json")
+    assert json.loads(result.stdout)["embedder"] == "lexical-256-v1"
+
+
+def test_what_needs_no_vectors_works_without_the_embedder(foreign: Any) -> None:
+    [unit] = foreign.ask("list")["units"]
+    assert foreign.ask("invalidate", unit["id"])["unit"]["status"] == "invalid"
+
+
+def test_what_needs_vectors_says_which_embedder_is_missing(foreign: Any) -> None:
+    error = foreign.ask("retrieve", "Kyoto", code=1)["error"]
+    assert (error["type"], "house-model" in error["message"]) == ("CapabilityError", True)
+    assert foreign.ask("store", "x", code=1)["error"]["type"] == "CapabilityError"
+
+
+def test_another_embedder_is_refused_with_the_command_that_helps(foreign: Any) -> None:
+    error = foreign.ask("list", "--embedder", "lexical", code=1)["error"]
+    assert (error["type"], "memlineage reembed" in error["message"]) == ("StoreError", True)
+
+
+def test_reembed_makes_the_memory_searchable_with_another_embedder(foreign: Any) -> None:
+    result = foreign.type("reembed", str(foreign.file), "--embedder", "lexical", "--json")
+    done = json.loads(result.stdout)
+    assert (result.exit_code, done["vectors"], done["embedder"]) == (0, 1, "lexical-256-v1")
+    assert [unit["content"] for unit in foreign.ask("retrieve", "Kyoto")["units"]] == ["Destination is Kyoto"]
+
+
+def test_reembed_needs_an_embedder_and_a_memory(desk: Any) -> None:
+    assert desk.type("reembed", str(desk.file)).exit_code == 2
+    assert desk.type("reembed", str(desk.file), "--embedder", "word2vec").exit_code == 2
+    absent = desk.file.with_name("absent.db")
+    assert (desk.type("reembed", str(absent), "--embedder", "lexical").exit_code, absent.exists()) == (1, False)
+
+
+def test_doctor_tries_everything_and_finds_it_well(desk: Any) -> None:
+    result = desk.type("doctor", "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["ok"]) == (0, True)
+    assert {"memlineage", "python", "sqlite", "apsw", "numpy"} <= report["versions"].keys()
+    assert report["versions"]["numpy"] == np.__version__
+    assert [check["name"] for check in report["checks"] if not check["ok"]] == []
+    assert "end to end" in desk.type("doctor").stdout
+
+
+def test_doctor_finds_wanting_what_does_not_work(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str:
+        raise OSError("no room [red]anywhere[/]")
+
+    monkeypatch.setattr(checkup, "_CHECKS", (("room", broken),))
+    result = desk.type("doctor")
+    assert (result.exit_code, "OSError: no room [red]anywhere[/]" in result.stdout) == (1, True)
+
+
+def test_bench_refuses_a_benchmark_that_does_not_exist(desk: Any) -> None:
+    result = desk.type("bench", "patience", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["error"]["type"]) == (2, "InvalidInputError")
+
+
+@pytest.mark.slow
+def test_bench_prints_its_figures_as_data(desk: Any) -> None:
+    result = desk.type("bench", "recall", "--json")
+    assert (result.exit_code, bool(json.loads(result.stdout)["recall"])) == (0, True)
