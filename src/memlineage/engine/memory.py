@@ -173,10 +173,12 @@ class Memory:
 
     def close(self) -> None:
         """Close the store; decisions that still wait are written first."""
-        if self._core.log.waiting:
-            with self._core.database.writing() as connection:
-                self._core.log.flush(connection)
-        self._core.database.close()
+        try:
+            if self._core.log.waiting:
+                with self._core.database.writing() as connection:
+                    self._core.log.flush(connection)
+        finally:
+            self._core.database.close()
 
     def __enter__(self) -> Self:
         return self
