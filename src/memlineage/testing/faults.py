@@ -73,7 +73,7 @@ class FaultyDisk(apsw.VFS):
     Attributes:
         name: what `Memory.open(vfs=...)` calls it.
         honest: whether a sync reaches the disk; a disk that only says so loses what was acknowledged.
-        readonly: files opened from now on cannot be written.
+        readonly: a database opened from now on cannot be written, and none can be made.
         capacity: bytes that all files together may have; None for no limit.
         changes: writes, truncations and syncs so far.
     """
@@ -127,7 +127,7 @@ class FaultyDisk(apsw.VFS):
             self.check("open")
             if path is None or not flags[0] & _KEPT:
                 return apsw.VFSFile("", name, flags)
-            if self.readonly:
+            if self.readonly and flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
                 flags[0] = flags[0] & ~_WRITABLE | apsw.SQLITE_OPEN_READONLY
             return _CachedFile(self, path, name, flags)
 
@@ -204,7 +204,7 @@ class _CachedFile(apsw.VFSFile):
     def __init__(self, disk: FaultyDisk, path: str, name: Any, flags: list[int]) -> None:
         super().__init__("", name, flags)
         self._disk = disk
-        self._readonly = disk.readonly
+        self._readonly = bool(flags[0] & apsw.SQLITE_OPEN_READONLY)
         self._cache = disk.cache(path, self)
 
     @contextlib.contextmanager
