@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,6 +146,24 @@ def test_the_action_hangs_on_its_approval(world: SimpleNamespace) -> None:
     assert approval.ref in [edge.parent for edge in paid.lineage.dependencies]
     world.trip.invalidate(approval)
     assert world.trip.get(paid).status is ml.Status.CONTAMINATED
+
+
+def test_one_approval_permits_one_of_many_at_once(world: SimpleNamespace) -> None:
+    world.trip.approve(ask(world))
+    refused: list[ml.PolicyViolationError] = []
+
+    def hurry() -> None:
+        try:
+            pay(world)
+        except ml.PolicyViolationError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=hurry) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(world.tool.calls), len(refused)) == (1, 7)
 
 
 def test_a_failed_run_uses_its_approval_up(world: SimpleNamespace) -> None:

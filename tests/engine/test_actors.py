@@ -170,6 +170,17 @@ def test_a_registered_verifier_may_vouch_in_its_own_name(world: SimpleNamespace)
         auditor.endorse(world.page, level="TRUSTED", reason="above its own level")
 
 
+def test_a_document_may_register_a_verifier() -> None:
+    flag = {"name": "old", "target": {"tags": ["old"]}, "action": "flag"}
+    document = {"memlineage": 1, "layer": "global", "verifiers": ["agent:auditor"], "rules": [flag]}
+    with open_memory(policies=[document]) as memory:
+        host = memory.scope(user="alice")
+        fetched = host.store("NH203 costs 612 USD", creator="tool:flight_api")
+        with nothing_written(memory), pytest.raises(ml.PolicyViolationError):
+            host.acting_as("agent:planner").invalidate(fetched)
+        assert host.acting_as("agent:auditor").invalidate(fetched).status is ml.Status.INVALID
+
+
 PROTECTED: list[tuple[str, str, bool]] = [
     ("user:alice", "user:alice", True), ("user:alice", "system", True), ("user:alice", "tool:flight_api", False),
     ("user:alice", "agent:planner", False), ("user:alice", "reasoning", False), ("user:alice", "external:x", False),
