@@ -1,4 +1,4 @@
-"""reembed, doctor, bench, and stores whose embedder is not there."""
+"""demo, reembed, doctor, bench, and stores whose embedder is not there."""
 
 import json
 from collections.abc import Sequence
@@ -9,6 +9,8 @@ import pytest
 
 import memlineage as ml
 from memlineage.cli import checkup
+from memlineage.demo import travel
+from memlineage.demo.scene import Check, Scene
 from memlineage.recall.embedding import CallableEmbedder
 
 
@@ -90,3 +92,33 @@ def test_bench_refuses_a_benchmark_that_does_not_exist(desk: Any) -> None:
 def test_bench_prints_its_figures_as_data(desk: Any) -> None:
     result = desk.type("bench", "recall", "--json")
     assert (result.exit_code, bool(json.loads(result.stdout)["recall"])) == (0, True)
+
+
+def test_the_demo_comes_out_as_told_and_leaves_a_memory_to_look_into(desk: Any) -> None:
+    kept = str(desk.file.with_name("travel.db"))
+    result = desk.type("demo", "travel", "--db", kept, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["ok"]) == (0, True)
+    units = json.loads(desk.type("list", "--db", kept, "--user", "alice", "--json").stdout)["units"]
+    assert "Destination is Osaka" in {unit["content"] for unit in units}
+    again = desk.type("demo", "--db", kept, "--json")
+    assert (again.exit_code, json.loads(again.stdout)["error"]["type"]) == (2, "InvalidInputError")
+
+
+def test_the_demo_waits_between_scenes_and_goes_on_where_nobody_answers(desk: Any) -> None:
+    result = desk.type("demo", "--step", input="\n")
+    assert (result.exit_code, "Alice says what she wants" in result.stdout) == (0, True)
+
+
+def test_a_demo_that_does_not_come_out_as_told_is_found_wanting(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Scene(
+        number=1, title="[red]odd[/]", clock="09:00", lines=(), checks=(Check(claim="all is well", holds=False),)
+    )
+    monkeypatch.setattr(travel, "tell", lambda db: iter([broken]))
+    shown = desk.type("demo")
+    told = desk.type("demo", "--json")
+    assert (shown.exit_code, "[red]odd[/]" in shown.stdout) == (1, True)
+    assert (told.exit_code, json.loads(told.stdout)["ok"]) == (1, False)
+
+
+def test_a_story_that_does_not_exist_is_misuse(desk: Any) -> None:
+    assert desk.type("demo", "seafaring").exit_code == 2

@@ -46,7 +46,7 @@ def test_the_console_script_and_the_module_are_the_same_program() -> None:
 def test_two_processes_on_one_file_lose_nothing(file: str) -> None:
     def writer(name: str, count: int) -> subprocess.Popen[str]:
         loop = "; ".join(
-            f"CliRunner().invoke(app, ['store', '{name} {n}', '--db', {file!r}, '--user', 'alice'], standalone_mode=1)"
+            f"CliRunner().invoke(app, ['store', '{name} {n}', '--db', {file!r}, '--user', 'alice'])"
             for n in range(count)
         )
         code = f"from typer.testing import CliRunner; from memlineage.cli.program import app; {loop}"
@@ -130,3 +130,11 @@ def test_text_that_is_not_utf8_is_refused_on_standard_input(file: str) -> None:
         env=surroundings(PYTHONIOENCODING="utf-8:strict"), input=b"caf\xe9", capture_output=True, check=False,
     )  # fmt: skip
     assert (done.returncode, json.loads(done.stdout)["error"]["type"]) == (2, "InvalidInputError")
+
+
+def test_starting_loads_nothing_that_a_command_may_not_need() -> None:
+    code = "import sys, json, memlineage.cli; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], env=surroundings(), capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "memlineage.cli.units" in loaded
+    assert loaded & {"rich.console", "memlineage.demo", "memlineage.evaluation", "memlineage.cli.rendering"} == set()

@@ -103,16 +103,10 @@ def doctor(printing: Printing) -> Answer:
 
 def bench(
     printing: Printing,
-    *,
     names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME",
-            help="store, retrieve, cascade, recall; all if none.",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
+        list[str] | None, typer.Argument(metavar="NAME", help="store, retrieve, cascade, recall; all if none.")
+    ] = None,
+    *,
     small: Annotated[bool, typer.Option("--small", help="Leave the larger sizes out.")] = False,
 ) -> int:
     """Measure this machine: figures beside the floor that each could reach."""
@@ -120,7 +114,7 @@ def bench(
 
     if printing.no_color:
         os.environ["NO_COLOR"] = "1"  # it prints for itself, from a process of its own where need be
-    return main(names, small=small, json=printing.json)
+    return main(names or (), small=small, json=printing.json)
 
 
 def register(app: typer.Typer) -> None:
