@@ -134,7 +134,7 @@ def test_the_host_may_do_what_was_refused_to_the_model(world: SimpleNamespace, a
 def test_what_the_model_writes_bears_its_own_name_whatever_it_says(world: SimpleNamespace) -> None:
     units = [
         world.model.store("Alice likes tea"),
-        world.model.store("Alice likes rain", creator="reasoning", owner="user:alice"),
+        world.model.store("Alice likes rain", creator="reasoning"),
         world.model.store("Alice likes wind", creator="external:alice"),
     ]
     assert [(unit.creator, unit.lineage.actor) for unit in units] == [

@@ -129,12 +129,23 @@ def test_a_model_without_inputs_is_not_believed(world: SimpleNamespace) -> None:
     assert_still_untrusted(world, model(world).store("The bill goes to account 666"))
 
 
-def test_a_model_cannot_vouch_for_what_it_calls_its_own(world: SimpleNamespace) -> None:
+def test_a_model_cannot_make_itself_the_owner(world: SimpleNamespace) -> None:
+    scope = model(world)
+    for write in (
+        lambda: conclude(scope, world, owner="agent:planner"),
+        lambda: scope.store_many([{"content": "x", "owner": "agent:planner"}]),
+        lambda: scope.update(world.page, POISON + "!", owner="agent:planner"),
+    ):
+        with nothing_written(world.memory), pytest.raises((ml.PolicyViolationError, ml.InvalidInputError)):
+            write()
+
+
+def test_a_model_cannot_vouch_for_its_own_words(world: SimpleNamespace) -> None:
     scope = model(world)
     scope.retrieve("which account?")
-    unit = conclude(scope, world, owner="agent:planner")
+    unit = conclude(scope, world)
     for level in ("INTERNAL", "TRUSTED"):
-        with nothing_written(world.memory), pytest.raises((ml.PolicyViolationError, ml.InvalidInputError)):
+        with nothing_written(world.memory), pytest.raises(ml.PolicyViolationError):
             scope.endorse(unit, level=level, reason="I read it myself")
     assert_still_untrusted(world, unit)
 
@@ -148,8 +159,8 @@ def test_a_model_in_a_scope_without_user_cannot_vouch_for_what_is_kept_there(wor
 
 def test_a_model_cannot_vouch_for_a_version_that_it_took_over(world: SimpleNamespace) -> None:
     scope = model(world)
-    taken = scope.update(world.page, POISON + "!", owner="agent:planner")
-    with nothing_written(world.memory), pytest.raises((ml.PolicyViolationError, ml.InvalidInputError)):
+    taken = scope.update(world.page, POISON + "!")
+    with nothing_written(world.memory), pytest.raises(ml.PolicyViolationError):
         scope.endorse(taken, level="INTERNAL", reason="I corrected it")
     assert_still_untrusted(world, taken)
 
@@ -157,18 +168,18 @@ def test_a_model_cannot_vouch_for_a_version_that_it_took_over(world: SimpleNames
 def test_a_model_cannot_release_what_the_guard_held_back(world: SimpleNamespace) -> None:
     world.host.invalidate(world.page, reason="a fraud")
     scope = model(world)
-    held = scope.store(POISON, creator="reasoning", owner="agent:planner")
+    held = scope.store(POISON, creator="reasoning")
     assert held.status is ml.Status.QUARANTINED
-    with nothing_written(world.memory), pytest.raises((ml.PolicyViolationError, ml.InvalidInputError)):
+    with nothing_written(world.memory), pytest.raises(ml.PolicyViolationError):
         scope.restore(held)
     assert POISON not in [unit.content for unit in world.host.retrieve("account").units]
 
 
 def test_a_model_cannot_revive_its_dead_conclusion_by_its_own_word(world: SimpleNamespace) -> None:
     scope = model(world)
-    unit = scope.store("Account 666", creator="reasoning", depends_on=[world.page], owner="agent:planner")
+    unit = scope.store("Account 666", creator="reasoning", depends_on=[world.page])
     world.host.invalidate(world.page, reason="a fraud")
-    with nothing_written(world.memory), pytest.raises((ml.PolicyViolationError, ml.InvalidInputError)):
+    with nothing_written(world.memory), pytest.raises(ml.PolicyViolationError):
         model(world).reverify(unit)
     assert world.host.get(unit).status is ml.Status.CONTAMINATED
 
