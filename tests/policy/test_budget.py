@@ -140,7 +140,7 @@ def test_the_score_weighs_soft_rules_that_certainly_match(rules, score):
     assert outcome(*rules).score == pytest.approx(score)
 
 
-KNOWN = {"in_walls": True, "actor_may_claim": True, "critical": False, "purpose": "planning"}
+KNOWN = {"in_walls": True, "actor_may_claim": True, "critical": False, "inspecting": False, "purpose": "planning"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from memlineage.policy import Document, Effect, Facts, ObligationKind, PolicySet, Request, Verb, decide, defaults
 
 SHIPPED = PolicySet.of(defaults())
-READER = {"purpose": "planning", "critical": False}
+READER = {"purpose": "planning", "inspecting": False, "critical": False}
 KNOWN = {
     "principal": "user:alice",
     "principal_kind": "user",

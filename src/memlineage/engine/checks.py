@@ -138,7 +138,7 @@ def _refuse_odd(value: Any, name: str, depth: int) -> None:
     if isinstance(value, Mapping):
         for key, item in value.items():
             _refuse_odd(key, name, depth - 1)
-            _refuse_odd(item, name, depth - 1)
+            _refuse_odd(item, f"{name}.{key}", depth - 1)
     elif isinstance(value, list | tuple):
         for item in value:
             _refuse_odd(item, name, depth - 1)

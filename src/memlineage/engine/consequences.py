@@ -247,7 +247,10 @@ def _settled(writer: Writer, acting: Acting, n: int) -> Consequences:
     actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(moved),))] if moved else []
     units = read_units(writer.connection, writer.names, [n, *actions])
     return Consequences(
-        unit=units[n], changed=tuple(changes), count=len(moved), actions=tuple(units[m] for m in actions)
+        unit=units[n],
+        changed=tuple(changes),
+        count=len(settlement.was.keys() - {n}),
+        actions=tuple(units[m] for m in actions),
     )
 
 

@@ -20,7 +20,7 @@ from memlineage.engine.tools import ToolRegistry
 from memlineage.errors import PolicyViolationError
 from memlineage.model.ids import uuid7
 from memlineage.model.time import to_us
-from memlineage.policy import PolicySet
+from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import Database
 from memlineage.store.names import NameCache, Names
@@ -40,6 +40,7 @@ class Core:
     ) -> None:
         self.database = database
         self.policies = policies
+        self.ageless = without_age_rules(policies)
         self.embedder = embedder
         self.limits = limits
         self.tools = ToolRegistry()

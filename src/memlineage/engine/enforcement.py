@@ -15,10 +15,11 @@ from memlineage.engine.admission import Admission, Protection
 from memlineage.engine.core import Core
 from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
 from memlineage.errors import PolicyViolationError
-from memlineage.model.principal import HOST, Integrity, is_model_side, kind_of
+from memlineage.model.principal import Integrity, is_model_side, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.unit import Unit
-from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, Request, decide
+from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, PolicySet, Request, decide
+from memlineage.policy.glob import glob_match
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
@@ -72,7 +73,9 @@ class Enforcement:
         if budget is not None:
             context["budget"] = budget.max_cost
         facts = Facts(unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n), now_us=now_us)
-        decision = self._decide(acting, "read", facts, now_us, budget)
+        # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
+        policies = self._core.ageless if inspecting or unit.waived else self._core.policies
+        decision = self._decide(acting, "read", facts, now_us, budget, policies)
         if decision.effect is not Effect.ALLOW:
             self._core.log.add(now_us, decision)
         return decision
@@ -162,7 +165,7 @@ class Enforcement:
             "principal_kind": kind,
             "actor": acting.actor,
             "actor_may_claim": acting.may_claim(principal),
-            "is_verifier": principal != HOST and names.is_verifier(principal),
+            "is_verifier": names.is_verifier(principal) or self._named_verifier(principal),
             "tenant": scope.tenant,
             "user": scope.user,
             "agent": scope.agent,
@@ -177,6 +180,9 @@ class Enforcement:
                 "is_author": (principal, acting.actor) == (unit.creator, unit.lineage.actor),
             }
         return context
+
+    def _named_verifier(self, principal: str) -> bool:
+        return any(glob_match(pattern, principal) for pattern in self._core.policies.verifiers)
 
     def _require(
         self, acting: Acting, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
@@ -193,9 +199,17 @@ class Enforcement:
             raise PolicyViolationError(decision, str(decision))
         return decision
 
-    def _decide(self, acting: Acting, verb: str, facts: Facts, now_us: int, budget: Budget | None) -> Decision:
+    def _decide(
+        self,
+        acting: Acting,
+        verb: str,
+        facts: Facts,
+        now_us: int,
+        budget: Budget | None,
+        policies: PolicySet | None = None,
+    ) -> Decision:
         return decide(
-            self._core.policies,
+            policies or self._core.policies,
             Request(action=verb, domain=acting.domain),
             facts,
             budget,

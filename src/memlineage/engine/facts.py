@@ -72,7 +72,7 @@ def new_facts(new: NewVersion, now_us: int) -> dict[str, Any]:
         "lineage.recorded_at": now_us,
         "lineage.creator_id": new.creator_id,
         "lineage.actor": new.actor,
-        "expires_at": new.expires_us,
+        "expires_at": min((t for t in (new.expires_us, new.valid_to_us) if t is not None), default=None),
         "valid_from": new.ts_us,
         "valid_to": new.valid_to_us,
         "metadata": new.metadata,

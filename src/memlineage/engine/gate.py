@@ -267,7 +267,6 @@ class Gate:
         **given: Any,
     ) -> Draft:
         made = draft(
-            acting.scope,
             content,
             creator=creator,
             now_us=self._core.now_us(),

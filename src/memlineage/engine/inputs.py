@@ -23,10 +23,10 @@ from memlineage.errors import InvalidInputError, QuotaError
 from memlineage.model.content import MAX_CONTENT, check_name, check_text
 from memlineage.model.ids import Ref, parse_ref
 from memlineage.model.principal import is_model_side
-from memlineage.model.scope import Scope, Visibility
+from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import MICRO, Role, Unit, check_confidence, weight_micro
 
-__all__ = ["Draft", "Limits", "Link", "Target", "draft", "links", "parse_target"]
+__all__ = ["Draft", "Limits", "Link", "Target", "check_identity", "draft", "links", "parse_target"]
 
 RESERVED_KINDS: Final = frozenset({"action", "approval", "verification"})
 _IDENTITY: Final = {
@@ -138,7 +138,7 @@ def links(given: object, role: Role, *, name: str) -> tuple[Link, ...]:
         return (Link(parse_target(given, pinned=True), role, MICRO),)
     if isinstance(given, Mapping):
         return tuple(Link(parse_target(item, pinned=True), role, weight_micro(w)) for item, w in given.items())
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray):
         raise InvalidInputError(f"{name}={given!r:.80} is not a unit, a list of units, or a mapping unit -> weight")
     return tuple(_link(item, role) for item in given)
 
@@ -162,7 +162,6 @@ def _role(name: object) -> Role:
 
 
 def draft(
-    scope: Scope,
     content: str,
     *,
     creator: str,
@@ -212,7 +211,7 @@ def draft(
         ts_us=said[0],
         ts_offset=said[1],
         confidence=check_confidence(confidence),
-        metadata=None if metadata is None else _metadata(metadata, scope, limits),
+        metadata=None if metadata is None else _metadata(metadata, limits),
         pinned=check_yes(pinned, name="pinned"),
         expires_us=None if expires_at is None else check_instant(expires_at, name="expires_at"),
         valid_to_us=None if valid_to is None else check_instant(valid_to, name="valid_to"),
@@ -226,16 +225,18 @@ def _optional(value: str | None, name: str) -> str | None:
     return None if value is None else check_name(value, name=name)
 
 
-def _metadata(metadata: Mapping[str, Any], scope: Scope, limits: Limits) -> dict[str, Any]:
-    for name, value in check_mapping(metadata, name="metadata").items():
-        field = _IDENTITY.get(name)
-        if field is not None and value != getattr(scope, field):
-            raise InvalidInputError(
-                f"metadata[{name!r}]={value!r:.80} would change whose memory this is; identity never changes"
-            )
-    data = check_json(metadata, name="metadata", limit=limits.metadata)
-    checked: dict[str, Any] = orjson.loads(data)
+def _metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
+    given = check_mapping(metadata, name="metadata")
+    checked: dict[str, Any] = orjson.loads(check_json(given, name="metadata", limit=limits.metadata))
     return checked
+
+
+def check_identity(metadata: Mapping[str, Any] | None, wall: Wall) -> None:
+    """Metadata may repeat whose memory this is, never say otherwise: identity is immutable (section 6)."""
+    for name, value in (metadata or {}).items():
+        field = _IDENTITY.get(name)
+        if field is not None and value != getattr(wall, field):
+            raise InvalidInputError(f"metadata[{name!r}]={value!r:.80} names another owner; identity never changes")
 
 
 def _context(context: object, limits: Limits) -> bytes | None:

@@ -50,8 +50,7 @@ class Inspection:
             decision = self._enforcement.read(
                 acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, inspecting=True
             )
-            # Too old to rely on is a status, and shown as one; only what policy keeps secret is refused here.
-            if not decision.allowed and not decision.stale_only:
+            if not decision.allowed:
                 raise PolicyViolationError(decision, str(decision))
             found.append(unit)
         return found

@@ -52,7 +52,6 @@ class Parts:
         if given.get("depends_on") is None and kind_of(creator) not in {"user", "system"}:
             given["depends_on"] = implied_parents(self.core) or None
         return draft(
-            acting.scope,
             content,
             creator=creator,
             now_us=self.core.now_us(),
@@ -65,7 +64,6 @@ class Parts:
         """Somebody's own word for a unit, as a root."""
         named = target.id if target.version is None else f"{target.id}@{target.version}"
         return draft(
-            acting.scope,
             f"Verified {named}",
             creator=acting.decider(by),
             now_us=self.core.now_us(),

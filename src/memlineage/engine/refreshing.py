@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextvars import copy_context
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -152,8 +151,7 @@ class Refreshing:
         return mine
 
     def _fetch(self, acting: Acting, stale: Stale, token: str) -> bool:
-        value = self._call(stale)
-        done = value is not None and self._write(acting, stale, value)
+        done = any(self._write(acting, stale, value) for value in self._values(stale))
         now = time.time_ns() // 1000
         with self._core.database.writing() as connection:
             if done:
@@ -165,15 +163,13 @@ class Refreshing:
                 )
         return done
 
-    def _call(self, stale: Stale) -> Any:
-        """The fresh value, from the tool or the one that stands in for it; None if neither gave any."""
+    def _values(self, stale: Stale) -> Iterator[Any]:
+        """What the tool answers, then what the one that stands in for it answers, as far as they answer at all."""
         backup = self._core.tools.get(stale.tool.backup) if stale.tool.backup else None
         for tool in (stale.tool, backup):
-            if tool is not None and tool.refresh is not None:
-                outcome = _attempt(tool, stale.unit)
-                if outcome is not None:
-                    return outcome
-        return None
+            value = None if tool is None or tool.refresh is None else _attempt(tool, stale.unit)
+            if value is not None:
+                yield value
 
     def _write(self, acting: Acting, stale: Stale, value: Any) -> bool:
         """The fresh value is a new version by the same tool, through the same enforcement."""
@@ -196,14 +192,13 @@ class Refreshing:
             )
         return msgspec.structs.replace(
             draft(
-                acting.scope,
                 given.get("content", stale.unit.content),
                 creator=stale.unit.creator,
                 now_us=self._core.now_us(),
                 limits=self._core.limits,
                 creator_id=f"refresh:{stale.unit.ref}",
                 confidence=given.get("confidence", stale.unit.confidence),
-                timestamp=_moment(given.get("timestamp")),
+                timestamp=given.get("timestamp"),
                 metadata=given.get("metadata"),
             ),
             links=tuple(_parents(stale.unit)),
@@ -212,10 +207,6 @@ class Refreshing:
 
 def _held(writer: Writer, n: int) -> set[int]:
     return {kind for kind, *_ in writer.connection.execute(QUERIES["active_causes"], (n,))}
-
-
-def _moment(value: Any) -> datetime | None:
-    return value if value is None or isinstance(value, datetime) else None
 
 
 def _parents(unit: Unit) -> Iterable[Link]:

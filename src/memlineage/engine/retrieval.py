@@ -170,7 +170,7 @@ class Retrieval:
                 decision = self._enforcement.read(
                     acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, inspecting=inspecting
                 )
-                if decision.allowed or (inspecting and decision.stale_only):
+                if decision.allowed:
                     shown.append(_flagged(unit, decision))
                 else:
                     withheld.append(_withheld(unit, decision))

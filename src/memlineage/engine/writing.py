@@ -20,7 +20,7 @@ from memlineage.engine.admission import (
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.facts import new_facts
-from memlineage.engine.inputs import RESERVED_KINDS, Draft, Target
+from memlineage.engine.inputs import RESERVED_KINDS, Draft, Target, check_identity
 from memlineage.engine.snapshot import Known, resolve
 from memlineage.errors import ConflictError, InvalidInputError
 from memlineage.model.content import form_key
@@ -111,6 +111,7 @@ class Writing:
         if draft.kind in RESERVED_KINDS and not reserved:
             raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
         wall = acting.scope.wall(draft.visibility or Visibility.USER)
+        check_identity(draft.metadata, wall)
         _refuse_takeover(acting, draft, _owner(acting, draft))
         edges = link_edges(writer, acting, draft.links)
         edges += exposure_edges(writer, acting, draft.creator, edges)
@@ -164,6 +165,7 @@ class Writing:
         draft = _carry_over(item.draft, old)
         if RESERVED_KINDS & {draft.kind, old.kind} and not reserved:
             raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
+        check_identity(item.draft.metadata, old.wall)
         _refuse_takeover(acting, draft, old.owner)
         edges = link_edges(writer, acting, draft.links)
         edges += exposure_edges(writer, acting, draft.creator, edges)

@@ -145,7 +145,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
         causes: what is held against it.
         valid_from: when what it states began to hold.
         valid_to: when that ended, if known.
-        expires_at: when it stops being relied on, if ever.
+        expires_at: its own end, if it has one that was not waived.
+        waived: whether its time limit was waived, so that it never expires.
+        fresh_until: when policy stops relying on it, its own end included.
         flags: names of rules that flagged it in this read.
         lineage: where it came from.
     """
@@ -168,6 +170,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     valid_from: datetime
     valid_to: datetime | None
     expires_at: datetime | None
+    fresh_until: datetime | None
+    waived: bool = False
     flags: tuple[str, ...] = ()
     lineage: Lineage
 

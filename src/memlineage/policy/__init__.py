@@ -9,7 +9,7 @@ from memlineage.policy.document import Case, Document, rule
 from memlineage.policy.facts import Facts
 from memlineage.policy.faults import Fault
 from memlineage.policy.files import defaults, load
-from memlineage.policy.freshness import refresh_rules, valid_until
+from memlineage.policy.freshness import refresh_rules, valid_until, without_age_rules
 from memlineage.policy.policyset import PolicySet
 from memlineage.policy.reader import read
 from memlineage.policy.rule import Consequence, Layer, Mode, Rule, SensitiveAction, Severity, Target, Verb
@@ -47,4 +47,5 @@ __all__ = [
     "refresh_rules",
     "rule",
     "valid_until",
+    "without_age_rules",
 ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from memlineage.model.time import SECOND_US
 from memlineage.policy.combining import Request, judge
 from memlineage.policy.facts import Facts, Notes, look_up
@@ -28,7 +30,7 @@ from memlineage.policy.rule import (
 )
 from memlineage.policy.rules import fields_of
 
-__all__ = ["refresh_rules", "valid_until"]
+__all__ = ["refresh_rules", "valid_until", "without_age_rules"]
 
 _IMMUTABLE_TIMES: Final = frozenset({"lineage.timestamp", "lineage.recorded_at", "valid_from"})
 # Quorum and endorsement move integrity; the owner and a later end may be set anew.
@@ -44,6 +46,13 @@ def valid_until(policies: PolicySet, facts: Facts) -> int | None:
     """
     ends = [_end(rule, facts) for rule in policies.rules if _by_time_alone(rule)]
     return min((end for end in ends if end is not None), default=None)
+
+
+def without_age_rules(policies: PolicySet) -> PolicySet:
+    """The set without the rules that `valid_until` has already answered: for versions whose time limit was waived,
+    and for whoever only looks, to whom the status says it.
+    """
+    return msgspec.structs.replace(policies, rules=tuple(rule for rule in policies.rules if not _by_time_alone(rule)))
 
 
 def refresh_rules(policies: PolicySet, facts: Facts, request: Request | None = None) -> tuple[Rule, ...]:

@@ -11,6 +11,7 @@ from memlineage.policy.kinds import Kind, Origin
 
 __all__ = [
     "CAUSING",
+    "TO_RELY_ON",
     "All",
     "AnyOf",
     "Compare",
@@ -188,6 +189,14 @@ class Not(msgspec.Struct, frozen=True, tag="not"):
 
 
 Condition = Compare | All | AnyOf | Not
+
+
+TO_RELY_ON: Final = Compare(
+    operator="!=",
+    left=Field(origin=Origin.CONTEXT, path="inspecting", kind=Kind.BOOLEAN),
+    right=Literal(value=True, kind=Kind.BOOLEAN),
+)
+"""The read is meant to be relied on; whoever only looks (get, history, trace, explain) is shown the status instead."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from memlineage.policy.kinds import Kind, Origin, conform, spec_of
 from memlineage.policy.nodes import Node
 from memlineage.policy.principals import read_patterns
 from memlineage.policy.rule import (
+    TO_RELY_ON,
     All,
     AnyOf,
     Compare,
@@ -137,10 +138,9 @@ def _dependency_consistency(reader: RuleReader, node: Node, draft: Draft) -> Exp
     """Row B3, third policy: semantics.md, section 2, last paragraph but one. History, trace and explain are exempt."""
     found = reader.shape.mapping(node, ("pending",))
     pending = reader.shape.choice(found["pending"], ("flag", "withhold"), "unknown_value") if found else "flag"
-    looked_into = _asked("inspecting", "!=", True)
 
     def rule(suffix: str, action: Consequence, *parts: Condition, reason: str, soft: bool = False) -> Rule:
-        condition = All((*parts, looked_into))
+        condition = All((*parts, TO_RELY_ON))
         severity = Severity.SOFT if soft else None
         on, weight = (Verb.READ,), 0.0 if soft else 1.0
         return draft.rule(action, on, condition, suffix=suffix, reason=reason, severity=severity, weight=weight)

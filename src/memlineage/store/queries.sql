@@ -57,7 +57,7 @@ WHERE v.valid_until <= ?1 AND v.valid_until IS NOT NULL AND v.waived = 0
 -- name: units
 SELECT v.n, u.id, v.version, v.content, v.kind, v.tags, v.subject, v.key, v.w, v.creator, v.actor, v.owner,
        v.creator_id, v.ts_us, v.ts_offset, v.recorded_us, v.seq, v.confidence, v.pinned, v.metadata,
-       v.expires_us, v.valid_to_us, v.valid_until, v.context, v.recipe, v.reasserts, v.integrity,
+       v.expires_us, v.valid_to_us, v.valid_until, v.context, v.recipe, v.reasserts, v.integrity, v.waived,
        coalesce(s.own, 0), coalesce(s.winner, 0), coalesce(s.standing, 0),
        (SELECT min(later.ts_us) FROM version later WHERE later.u = v.u AND later.version > v.version
           AND NOT EXISTS (SELECT 1 FROM state q WHERE q.n = later.n AND q.quarantined = 1))

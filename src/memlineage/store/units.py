@@ -91,7 +91,7 @@ def _unit(
     (
         n, unit, version, content, kind, tags, subject, key, w, creator, actor, owner, creator_id, ts, offset,
         recorded, seq, confidence, pinned, metadata, expires, valid_to, until, context, recipe, reasserts,
-        integrity, own, winner, standing, replaced_at,
+        integrity, waived, own, winner, standing, replaced_at,
     ) = row  # fmt: skip
     standing = shift.standing.get(n, standing)
     lineage = Lineage(
@@ -108,7 +108,8 @@ def _unit(
         reasserts=None if reasserts is None else reasserted[reasserts],
     )
     ends = min((t for t in (valid_to, replaced_at) if t is not None), default=None)
-    lapses = min((t for t in (expires, until) if t is not None), default=None)
+    own_end = min((t for t in (expires, valid_to) if t is not None and not waived), default=None)
+    until = None if waived else until
     return Unit(
         id=unit,
         version=version,
@@ -127,6 +128,8 @@ def _unit(
         causes=tuple(causes.get(n, ())),
         valid_from=from_us(ts, offset),
         valid_to=None if ends is None else from_us(max(ends, ts)),
-        expires_at=None if lapses is None else from_us(lapses),
+        expires_at=None if own_end is None else from_us(own_end),
+        waived=bool(waived),
+        fresh_until=None if until is None else from_us(until),
         lineage=lineage,
     )

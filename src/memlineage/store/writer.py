@@ -105,6 +105,8 @@ class Writer:
         self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
         if new.quarantine is not None:
             self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
+        if new.valid_until is not None and new.valid_until <= self.now_us:
+            self.add_cause(n, CauseKind.EXPIRED, by=HOST, reason=None)
         self._mark_written(n, u, new, plain=g == 0)
         return n
 
@@ -146,7 +148,7 @@ class Writer:
 
     def _mark_written(self, n: int, u: int, new: NewVersion, *, plain: bool) -> None:
         """Nothing hangs on a new unit yet: outside a contest its own standing is all there is to settle."""
-        if new.unit is None and plain and new.quarantine is None:
+        if new.unit is None and plain and u not in self._touched_units:
             if new.edges:
                 self._settle_alone(n)
             return
