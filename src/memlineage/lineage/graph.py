@@ -21,7 +21,7 @@ OWN_SUPERSEDED = 7
 """Own-state code of a version that a later one has replaced. Codes 1 to 6 are those of `CauseKind`; 0 is live."""
 
 
-class Node(msgspec.Struct, kw_only=True):
+class Node(msgspec.Struct, kw_only=True, gc=False):
     """One version, as the rules see it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Node(msgspec.Struct, kw_only=True):
         return (self.integrity, self.authority, self.timestamp, self.seq)
 
 
-class Hop(msgspec.Struct, frozen=True):
+class Hop(msgspec.Struct, frozen=True, gc=False):
     """One edge in integer ids, as traversals use it.
 
     Attributes:

@@ -23,7 +23,7 @@ import msgspec
 from memlineage.lineage.graph import OWN_SUPERSEDED, Graph, Node
 from memlineage.model.state import CauseKind, Standing
 
-__all__ = ["Settlement", "condition", "contaminates", "resettle", "standing_of"]
+__all__ = ["Settlement", "condition", "contaminates", "resettle", "standing_of", "troubles_nobody"]
 
 Evaluate = Callable[[Node, Mapping[int, Node]], int]
 Recheck = Callable[[set[int]], set[int]]
@@ -52,6 +52,11 @@ def condition(parent: Node, child: Node, nodes: Mapping[int, Node]) -> int:
     if parent.own == CauseKind.RETRACTED:
         return max(Standing.PENDING, parent.standing)
     return Standing.CONTAMINATED
+
+
+def troubles_nobody(parent: Node) -> bool:
+    """Whether a parent's condition is 0 for whatever child: nothing is held against it, nothing replaced it."""
+    return not (parent.own or parent.winner or parent.equivalent or parent.standing)
 
 
 def _own_condition(parent: Node, child: Node, nodes: Mapping[int, Node]) -> int:

@@ -55,7 +55,7 @@ CARRYING: Final = frozenset({Role.DEPENDS, Role.ARGUMENT, Role.SUMMARISES, Role.
 """Roles whose strong edges carry standing from parent to child."""
 
 
-class Edge(msgspec.Struct, frozen=True, kw_only=True):
+class Edge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One edge from a version to a parent that it was concluded from.
 
     Attributes:
@@ -76,7 +76,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
         return self.weight >= TAU and self.role in CARRYING
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
+class Cause(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something held against a version.
 
     Attributes:
@@ -94,7 +94,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
 
 
-class Lineage(msgspec.Struct, frozen=True, kw_only=True):
+class Lineage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a version came from (row A1).
 
     Attributes:

@@ -9,7 +9,7 @@ from memlineage.lineage.graph import Hop, Node
 from memlineage.lineage.integrity import Support, Written, corroborated
 from memlineage.lineage.paths import ancestry
 from memlineage.lineage.standing import contaminates
-from memlineage.model.principal import Integrity, authority
+from memlineage.model.principal import Authority, Integrity, authority
 from memlineage.model.state import CauseKind
 from memlineage.model.unit import CARRYING, TAU_MICRO, Role
 from memlineage.store.database import Connection, ids
@@ -32,16 +32,18 @@ class StoreGraph:
         self._quorum = quorum
         self._nodes: dict[int, Node] = {}
         self._written: dict[int, Written] = {}
+        self._ranks: dict[tuple[int, int], Authority] = {}
 
     def load(self, ids: Iterable[int]) -> Mapping[int, Node]:
         """Nodes of these versions, of the equivalents they lead to, and of winners."""
-        wanted = set(ids) - self._nodes.keys()
+        nodes = self._nodes
+        # Subtracting `nodes.keys()` would walk all of them, however few are asked for.
+        wanted = {n for n in ids if n not in nodes}
         while wanted:
             fresh = self._read(wanted)
-            self._nodes.update(fresh)
-            led_to = {x for node in fresh.values() for x in (node.equivalent, node.winner) if x}
-            wanted = led_to - self._nodes.keys()
-        return self._nodes
+            nodes.update(fresh)
+            wanted = {x for node in fresh.values() for x in (node.equivalent, node.winner) if x and x not in nodes}
+        return nodes
 
     def node(self, n: int) -> Node:
         """One node."""
@@ -73,10 +75,16 @@ class StoreGraph:
             found[n] = Node(
                 n=n, unit=u, version=version, group=g, form=form, own=own, quarantined=bool(quarantined),
                 current=bool(current), equivalent=equivalent, winner=winner, standing=standing, integrity=level,
-                authority=authority(self.names.principal(by), Integrity(level)), timestamp=ts, seq=seq,
+                authority=self._rank(by, level), timestamp=ts, seq=seq,
                 supports=supports[n],
             )  # fmt: skip
         return found
+
+    def _rank(self, principal: int, level: int) -> Authority:
+        rank = self._ranks.get((principal, level))
+        if rank is None:
+            rank = self._ranks[principal, level] = authority(self.names.principal(principal), Integrity(level))
+        return rank
 
     def _supports(self, wanted: set[int]) -> dict[int, tuple[tuple[int, ...], ...]]:
         grouped: dict[int, dict[int, list[int]]] = {n: {0: []} for n in wanted}
@@ -121,7 +129,9 @@ class StoreGraph:
 
     def written(self, ids: Iterable[int]) -> Mapping[int, Written]:
         """What these versions were written with."""
-        wanted = set(ids) - self._written.keys()
+        wanted = {n for n in ids if n not in self._written}
+        if not wanted:
+            return self._written
         parents: dict[int, list[tuple[int, int]]] = {n: [] for n in wanted}
         for child, parent, role in self._query("written_edges", wanted):
             parents[child].append((parent, role))

@@ -43,6 +43,7 @@ class Names:
         self._shared = shared
         self._fresh = NameCache()
         self._levels: dict[int, int] = {}
+        self._verifiers: dict[str, bool] = {}
 
     def keep(self) -> None:
         """The transaction is committed, or only read: share what it learned."""
@@ -75,6 +76,7 @@ class Names:
     def forget_level(self, p: int) -> None:
         """A level was registered in this transaction: read it again."""
         self._levels.pop(p, None)
+        self._verifiers.clear()
 
     def level_of(self, name: str) -> Integrity:
         """The level of a principal by name; one never seen has its default."""
@@ -83,7 +85,11 @@ class Names:
 
     def is_verifier(self, name: str) -> bool:
         """Whether a principal was registered as a verifier."""
-        return bool(self._connection.execute("SELECT verifier FROM principal WHERE name = ?", (name,)).get)
+        known = self._verifiers.get(name)
+        if known is None:
+            found = self._connection.execute("SELECT verifier FROM principal WHERE name = ?", (name,)).get
+            known = self._verifiers[name] = bool(found)
+        return known
 
     def wall(self, w: int) -> Wall:
         """The wall behind an integer."""

@@ -26,7 +26,7 @@ class EventKind(enum.IntEnum):
     SETTING = 8
 
 
-class NewEdge(msgspec.Struct, frozen=True):
+class NewEdge(msgspec.Struct, frozen=True, gc=False):
     """An edge about to be written: parent by integer id, role and weight (millionths) as numbers."""
 
     parent: int

@@ -16,10 +16,11 @@ import orjson
 from memlineage.ledger.hashing import SALT_BYTES, canonical, commitment, leaf_hash
 from memlineage.lineage.graph import own_code
 from memlineage.lineage.integrity import settle_integrity
-from memlineage.lineage.standing import Settlement, resettle, standing_of
+from memlineage.lineage.standing import Settlement, resettle, standing_of, troubles_nobody
 from memlineage.model.content import form_key
 from memlineage.model.principal import HOST
 from memlineage.model.state import CauseKind
+from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
@@ -42,16 +43,21 @@ class Writer:
         self.now_us = max(now_us, last)
         self._seq: int = seq
         self._next_n: int | None = None
+        self._graph: StoreGraph | None = None
         self._touched_units: set[int] = set()
         self._seeds: set[int] = set()
         self._releveled: set[int] = set()
 
     def graph(self) -> StoreGraph:
-        """The lineage as this transaction sees it now."""
-        return StoreGraph(self.connection, self.names, quorum=self._quorum)
+        """The lineage as this transaction sees it now; the same one until what it may have read has changed."""
+        if self._graph is None:
+            self._graph = StoreGraph(self.connection, self.names, quorum=self._quorum)
+        return self._graph
 
     def event(self, kind: EventKind, body: dict[str, Any]) -> int:
         """Append one event to the ledger; returns its `seq`."""
+        if kind != EventKind.WRITE:  # a new unit changes nothing that was there; `write_version` knows of revisions
+            self._graph = None
         self._seq += 1
         data = canonical({"kind": int(kind), "seq": self._seq, "ts_us": self.now_us, **body})
         self.connection.execute(QUERIES["put_event"], (self._seq, self.now_us, int(kind), data, leaf_hash(data)))
@@ -88,6 +94,8 @@ class Writer:
         creator, actor, owner = (self.principal(name) for name in (new.creator, new.actor, new.owner))
         salt = os.urandom(2 * SALT_BYTES)
         seq = self.event(EventKind.WRITE, self._write_body(n, new, salt))
+        if new.unit is not None:
+            self._graph = None
         u = self._write_unit(n, w, new)
         g = self.names.intern_contest(new.wall, new.subject, new.key) if new.competes else 0
         self.connection.execute(
@@ -148,20 +156,28 @@ class Writer:
 
     def _mark_written(self, n: int, u: int, new: NewVersion, *, plain: bool) -> None:
         """Nothing hangs on a new unit yet: outside a contest its own standing is all there is to settle."""
+<<<<<<< Updated upstream
         if new.unit is None and plain and u not in self._touched_units:
             if new.edges:
                 self._settle_alone(n)
+=======
+        if new.unit is None and plain and new.quarantine is None:
+            self._settle_alone(n, new.edges)
+>>>>>>> Stashed changes
             return
         self._touched_units.add(u)
         self._seeds.add(n)
 
-    def _settle_alone(self, n: int) -> None:
+    def _settle_alone(self, n: int, edges: Iterable[NewEdge]) -> None:
         graph = self.graph()
-        node = graph.node(n)
-        nodes = graph.load({p for parents in node.supports for p in parents})
-        standing = standing_of(node, nodes)
+        strong = {edge.parent for edge in edges if edge.weight >= TAU_MICRO and edge.role in CARRYING}
+        nodes = graph.load(strong)
+        if all(troubles_nobody(nodes[p]) for p in strong):
+            return
+        standing = standing_of(graph.node(n), nodes)
         if standing:
             self.connection.execute(QUERIES["put_standings"], (ids([n]), standing))
+            self._graph = None
 
     def add_cause(self, n: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
         """Hold something against a version; returns the `seq` that names the cause."""
@@ -231,17 +247,21 @@ class Writer:
 
     def settle(self) -> Settlement:
         """Bring own states, integrity, standings and lost keys up to date."""
+        if not (self._touched_units or self._seeds or self._releveled):
+            return Settlement({}, {}, {})
         for u in self._touched_units:
             self._seeds |= self._settle_own(u)
-        graph = self.graph()
-        reranked = self._relevel(graph, self._releveled)
+        self._graph = None
+        reranked = self._relevel(self.graph(), self._releveled)
         seeds = self._seeds | reranked
         settlement = Settlement({}, {}, {})
         if seeds:
+            self._graph = None
             graph = self.graph()
             settlement = resettle(graph, seeds, self._recheck(graph, seeds) if self._quorum else None)
             self._put(settlement)
         self._touched_units, self._seeds, self._releveled = set(), set(), set()
+        self._graph = None
         return settlement
 
     def _recheck(self, graph: StoreGraph, seeds: Collection[int]) -> Callable[[set[int]], set[int]]:
