@@ -156,14 +156,8 @@ class Writer:
 
     def _mark_written(self, n: int, u: int, new: NewVersion, *, plain: bool) -> None:
         """Nothing hangs on a new unit yet: outside a contest its own standing is all there is to settle."""
-<<<<<<< Updated upstream
         if new.unit is None and plain and u not in self._touched_units:
-            if new.edges:
-                self._settle_alone(n)
-=======
-        if new.unit is None and plain and new.quarantine is None:
             self._settle_alone(n, new.edges)
->>>>>>> Stashed changes
             return
         self._touched_units.add(u)
         self._seeds.add(n)
