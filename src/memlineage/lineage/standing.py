@@ -72,9 +72,8 @@ def _own_condition(parent: Node, child: Node, nodes: Mapping[int, Node]) -> int:
 
 def _replaces(child: Node, parent: Node) -> bool:
     """What replaces a thing may be derived from it: a later version of it, or a unit of its group."""
-    if child.unit == parent.unit:
-        return child.version > parent.version
-    return child.group != 0 and child.group == parent.group
+    later = child.unit == parent.unit and child.version > parent.version
+    return later or (child.group != 0 and child.group == parent.group)
 
 
 def standing_of(node: Node, nodes: Mapping[int, Node]) -> int:
