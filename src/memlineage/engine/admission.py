@@ -17,7 +17,6 @@ from memlineage.errors import UnknownUnitError
 from memlineage.lineage.graph import Node, shown
 from memlineage.lineage.integrity import written_integrity
 from memlineage.lineage.paths import ancestry, closes_cycle
-from memlineage.model.content import form_key
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
 from memlineage.model.state import Status
@@ -86,10 +85,9 @@ def echo_of(writer: Writer, draft: Draft, edges: Sequence[NewEdge]) -> int | Non
     """The unit that a model merely repeats (section 10): active or pending, in its exposure or its parents."""
     if not is_model_side(draft.creator):
         return None
-    form = form_key(draft.content)
     graph = writer.graph()
     nodes = graph.load({edge.parent for edge in edges})
-    same = [nodes[e.parent] for e in edges if nodes[e.parent].form == form and _usable(nodes[e.parent])]
+    same = [nodes[e.parent] for e in edges if nodes[e.parent].form == draft.form and _usable(nodes[e.parent])]
     claims = _claims(writer, [node.n for node in same])
     matching = [node for node in same if _same_claim(draft.subject, draft.key, *claims[node.n])]
     return max(matching, key=lambda node: node.rank).n if matching else None
@@ -138,9 +136,7 @@ def _reassertion(
     _, ns = writer.names.intern_wall(wall)
     dead = [
         (n, unit)
-        for n, unit, subject, key, w in writer.connection.execute(
-            QUERIES["said_and_dead"], (form_key(draft.content), ns)
-        )
+        for n, unit, subject, key, w in writer.connection.execute(QUERIES["said_and_dead"], (draft.form, ns))
         if writer.names.wall(w).group == wall.group and _same_claim(draft.subject, draft.key, subject, key)
     ]
     if not dead:

@@ -20,7 +20,7 @@ from memlineage.engine.checks import (
     check_yes,
 )
 from memlineage.errors import InvalidInputError, QuotaError
-from memlineage.model.content import MAX_CONTENT, check_name, check_text
+from memlineage.model.content import MAX_CONTENT, check_name, check_text, form_key
 from memlineage.model.ids import Ref, parse_ref
 from memlineage.model.principal import is_model_side
 from memlineage.model.scope import Visibility, Wall
@@ -80,9 +80,13 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A write as asked for: checked, in stored units, nothing looked up yet. None means not given."""
+    """A write as asked for: checked, in stored units, nothing looked up yet. None means not given.
+
+    `form` is the key of the content's normal form: several rules compare it with what is there.
+    """
 
     content: str
+    form: bytes
     kind: str | None
     tags: tuple[str, ...] | None
     subject: str | None
@@ -197,8 +201,10 @@ def draft(
     )
     if len(given) > limits.edges:
         raise QuotaError(f"{len(given)} parents; the limit is {limits.edges}: summarise some of them first")
+    checked = check_text(content, limit=limits.content)
     return Draft(
-        content=check_text(content, limit=limits.content),
+        content=checked,
+        form=form_key(checked),
         kind=_optional(kind, "kind"),
         tags=check_tags(tags, limits.tags),
         subject=_optional(subject, "subject"),

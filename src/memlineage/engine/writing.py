@@ -23,7 +23,6 @@ from memlineage.engine.facts import new_facts
 from memlineage.engine.inputs import RESERVED_KINDS, Draft, Target, check_identity
 from memlineage.engine.snapshot import Known, resolve
 from memlineage.errors import ConflictError, InvalidInputError
-from memlineage.model.content import form_key
 from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import Role, Unit
@@ -79,8 +78,10 @@ class Writing:
 
     def _judge(self, draft: Draft, revised: Target | None) -> dict[bytes, bool]:
         """Ask the kind's comparer once per distinct earlier form; equal normal forms are the same anyway."""
-        forms = {form_key(draft.content): True}
-        if revised is None or not self._core.comparers:
+        if revised is None:
+            return {}
+        forms = {draft.form: True}
+        if not self._core.comparers:
             return forms
         with self._core.read() as snapshot:
             rows = fetch(

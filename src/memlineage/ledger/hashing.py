@@ -38,14 +38,21 @@ def commitment(salt: bytes, value: bytes) -> str:
     return hashlib.sha256(salt + value).hexdigest()
 
 
+_PLAIN: Final = frozenset({int, str, bool, type(None)})
+
+
 def _refuse_floats(value: object, path: str) -> None:
+    if type(value) in _PLAIN:
+        return
     if isinstance(value, float):
         raise LedgerError(f"{path} is the float {value!r}; a ledger event holds integers only")
     if isinstance(value, dict):
         for key, item in value.items():
             if not key.isascii():
                 raise LedgerError(f"{path}.{key!r} is not an ASCII key")
-            _refuse_floats(item, f"{path}.{key}")
+            if type(item) not in _PLAIN:
+                _refuse_floats(item, f"{path}.{key}")
     elif isinstance(value, list | tuple):
         for item in value:
-            _refuse_floats(item, path)
+            if type(item) not in _PLAIN:
+                _refuse_floats(item, path)

@@ -54,7 +54,9 @@ def check_name(text: object, *, name: str) -> str:
 
 def normal_form(text: str) -> str:
     """The form under which two texts count as the same statement."""
-    folded = _WIDE.sub(lambda run: unicodedata.normalize("NFKC", run[0]), unicodedata.normalize("NFC", text))
+    folded = text
+    if not text.isascii():  # folding leaves ASCII as it is
+        folded = _WIDE.sub(lambda run: unicodedata.normalize("NFKC", run[0]), unicodedata.normalize("NFC", text))
     return _SPACE.sub(" ", unicodedata.normalize("NFC", folded)).strip().rstrip(".!。！ ").rstrip() or folded.strip()
 
 

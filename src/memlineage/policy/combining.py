@@ -113,7 +113,7 @@ def decide(
             score=0.0,
             revision=policies.revision,
         )
-    verdicts = [judge(rule, request, facts) for rule in policies.rules if _asked(rule, request, facts)]
+    verdicts = [judge(rule, request, facts) for rule in policies.by_request[request.action] if _in_force(rule, facts)]
     return _combined(verdicts, request, facts, budget, decision_id, policies.revision)
 
 
@@ -160,8 +160,8 @@ def obligation_failed(decision: Decision, failed: Obligation, why: str, budget: 
     )
 
 
-def _asked(rule: Rule, request: Request, facts: Facts) -> bool:
-    return request.action in rule.on and (rule.until_us is None or facts.now_us < rule.until_us)
+def _in_force(rule: Rule, facts: Facts) -> bool:
+    return rule.until_us is None or facts.now_us < rule.until_us
 
 
 def _applies(layer: Layer, request: Request, facts: Facts) -> Truth:
@@ -254,6 +254,8 @@ def _score(counted: list[Verdict], standing: list[Verdict], effects: list[Effect
     for one, what in zip(standing, effects, strict=True):
         if one.rule.severity is Severity.HARD and what >= Effect.WITHHOLD:
             return 0.0
+    if not standing:
+        return 1.0
     violated = {id(one) for one in standing}
     soft = [one for one in counted if one.rule.severity is Severity.SOFT and not one.rule.permissive]
     # Matched means certainly matched: a rule that may not apply must not improve the score by being kept.

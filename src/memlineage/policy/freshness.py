@@ -44,7 +44,7 @@ def valid_until(policies: PolicySet, facts: Facts) -> int | None:
     None if no rule bounds its age. `facts.now_us` plays no part. A version whose time is not known counts as
     expired from the beginning: 0.
     """
-    ends = [_end(rule, facts) for rule in policies.rules if _by_time_alone(rule)]
+    ends = [_end(rule, facts) for rule in policies.chosen(_by_time_alone)]
     return min((end for end in ends if end is not None), default=None)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -13,7 +14,7 @@ from memlineage.model.principal import Integrity
 from memlineage.policy.document import Document
 from memlineage.policy.faults import Fault, refuse
 from memlineage.policy.kinds import INTEGRITY_NAMES
-from memlineage.policy.rule import CAUSING, Rule, SensitiveAction
+from memlineage.policy.rule import CAUSING, Rule, SensitiveAction, Verb
 from memlineage.policy.rules import fields_of
 
 __all__ = ["PolicySet"]
@@ -21,7 +22,7 @@ __all__ = ["PolicySet"]
 _STRICTEST_FIRST: Final = ("never", "always", "unsupported")
 
 
-class PolicySet(msgspec.Struct, frozen=True, kw_only=True):
+class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What is in force. Reloading makes another one; nobody changes this one.
 
     Attributes:
@@ -66,6 +67,22 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True):
             quorum=quorum,
             revision=hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest(),
         )
+
+    def chosen(self, picks: Callable[[Rule], bool]) -> tuple[Rule, ...]:
+        """The rules that a function picks, in order. It is asked once of each rule and must look at nothing else."""
+        known = self._chosen.get(picks)
+        if known is None:
+            known = self._chosen[picks] = tuple(rule for rule in self.rules if picks(rule))
+        return known
+
+    @cached_property
+    def by_request(self) -> Mapping[str, tuple[Rule, ...]]:
+        """The rules that name each request, in order."""
+        return {verb: tuple(rule for rule in self.rules if verb in rule.on) for verb in Verb}
+
+    @cached_property
+    def _chosen(self) -> dict[Callable[[Rule], bool], tuple[Rule, ...]]:
+        return {}
 
     def __repr__(self) -> str:
         return f"<PolicySet {self.revision[:12]} of {len(self.rules)} rules>"

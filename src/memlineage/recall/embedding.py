@@ -121,6 +121,10 @@ class CallableEmbedder:
         return f"CallableEmbedder({self.name!r}, {self.dimension})"
 
 
+_TINY: Final = 2.0**-126
+"""The smallest normal number of 32 bits; what is below it has lost digits."""
+
+
 def checked_vectors(embedder: Embedder, raw: ArrayLike, count: int) -> Vectors:
     """Unit or zero rows, shape (count, dimension); an InvalidInputError says why these are no vectors of it."""
     import numpy as np
@@ -136,11 +140,11 @@ def checked_vectors(embedder: Embedder, raw: ArrayLike, count: int) -> Vectors:
             f"embedder {embedder.name!r} gave shape {vectors.shape} for {count} texts; "
             f"expected ({count}, {embedder.dimension})"
         )
-    if not np.isfinite(vectors).all():
-        raise InvalidInputError(f"embedder {embedder.name!r} gave a value that is not finite")
     # Scaled to the largest component first: squares of very large or small ones leave the range of a float.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
-    scaled = vectors / np.where(largest > np.finfo(np.float32).tiny, largest, np.inf)
+    if not np.isfinite(largest).all():
+        raise InvalidInputError(f"embedder {embedder.name!r} gave a value that is not finite")
+    scaled = vectors / np.where(largest > _TINY, largest, np.inf)
     length = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
     return (scaled / np.where(length > 0, length, 1.0)).astype(np.float32)
 
