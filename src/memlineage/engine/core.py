@@ -46,6 +46,7 @@ class Core:
         self.tools = ToolRegistry()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog()
+        self.before_first_write: Callable[[Writer], None] | None = None
         self._clock = clock
         self._names = NameCache()
 
@@ -64,12 +65,16 @@ class Core:
             with self.database.writing() as connection:
                 names = Names(connection, self._names)
                 writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0)
+                waiting = self.before_first_write
+                if waiting is not None:
+                    waiting(writer)
                 if let_time_pass:
                     writer.expire_due()
                 yield writer
                 writer.settle()
                 self.log.flush(connection)
             names.keep()
+            self.before_first_write = None
         except PolicyViolationError:
             self._log_refusal()
             raise

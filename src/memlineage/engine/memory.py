@@ -40,7 +40,7 @@ class Memory:
         cls,
         path: str | os.PathLike[str] = MEMORY,
         *,
-        policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet = (),
+        policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet | None = None,
         default_policies: bool = True,
         embedder: Embedder | str | None = None,
         clock: Clock | None = None,
@@ -52,7 +52,9 @@ class Memory:
 
         Args:
             path: a SQLite file, or `:memory:`.
-            policies: files, folders, mappings or documents, on top of the default set; or a whole `PolicySet`.
+            policies: files, folders, mappings or documents, on top of the default set; or a whole `PolicySet`. Left
+                out, reads go by the default set and by the time limits that the file holds; the first write takes
+                the default set into force, as any other.
             default_policies: leave the default set out only if yours replaces it: an empty set refuses everything.
             embedder: an embedder or its name; `wordllama` where it is installed, else the lexical one.
             clock: returns the present as an aware datetime; the system's if left out.
@@ -67,7 +69,7 @@ class Memory:
         chosen = (
             default_embedder() if embedder is None else by_name(embedder) if isinstance(embedder, str) else embedder
         )
-        generation = policy_of(policies, defaults=default_policies)
+        generation = policy_of(policies or (), defaults=default_policies)
         core = Core(
             Database(os.fspath(path), durability=durability, vfs=vfs),
             policies=generation,
@@ -76,7 +78,7 @@ class Memory:
             clock=clock,
         )
         check_embedder(core)
-        admit_policy(core)
+        admit_policy(core, only_if_new=policies is None)
         return cls(core)
 
     def scope(

@@ -87,24 +87,35 @@ def reembed(core: Core) -> int:
     return count
 
 
-def admit_policy(core: Core) -> None:
-    """Take a generation into force: an event, the levels it registers, and the time limits it sets."""
+def admit_policy(core: Core, *, only_if_new: bool = False) -> None:
+    """Take a generation into force, now or, where the file has another one (`only_if_new`), with the first write.
+
+    It is an event, the levels it registers, and the time limits it sets: whoever merely looks into a file must not
+    lift the limits that its own application set.
+    """
     with core.database.reading() as connection:
         known = connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
     if known == core.policies.revision:
         return
+    if known is not None and only_if_new:
+        core.before_first_write = lambda writer: _admit(core, writer)
+        return
     with core.write(let_time_pass=False) as writer:
-        known = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
-        if known == core.policies.revision:
-            return
-        writer.event(EventKind.POLICY, {"revision": core.policies.revision})
-        writer.connection.execute(
-            "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy', ?)", (core.policies.revision,)
-        )
-        for principal, level in sorted(core.policies.principals.items()):
-            if "*" not in principal and writer.names.level_of(principal) != level:
-                writer.register_principal(principal, int(level))
-        _renew_limits(core, writer)
+        _admit(core, writer)
+
+
+def _admit(core: Core, writer: Writer) -> None:
+    known = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
+    if known == core.policies.revision:
+        return
+    writer.event(EventKind.POLICY, {"revision": core.policies.revision})
+    writer.connection.execute(
+        "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy', ?)", (core.policies.revision,)
+    )
+    for principal, level in sorted(core.policies.principals.items()):
+        if "*" not in principal and writer.names.level_of(principal) != level:
+            writer.register_principal(principal, int(level))
+    _renew_limits(core, writer)
 
 
 def _renew_limits(core: Core, writer: Writer) -> None:

@@ -119,12 +119,12 @@ class Writing:
         admission = admit(writer, acting, draft, edges, wall)
         new = self._new_version(writer, acting, draft, admission, wall)
         decision = self._enforcement.write(acting, new, admission, now_us=writer.now_us, names=writer.names)
-        known = _retried(writer, draft, wall)
+        known = _retried(writer, acting, draft, wall)
         if known is None and not reserved:
             known = echo_of(writer, draft, edges)
         if known is not None:
             return Written(known, fresh=False)
-        return self._write(writer, new, item, decision)
+        return self._write(writer, acting, new, item, decision)
 
     def update(
         self,
@@ -161,7 +161,8 @@ class Writing:
         """Write the next version inside a transaction."""
         known = resolve(writer.connection, writer.names, acting.scope, Target(target.id, None))
         old = read_units(writer.connection, writer.names, [known.n])[known.n]
-        if if_version is not None and if_version != old.version:
+        retried = _retried(writer, acting, item.draft, old.wall)
+        if retried is None and if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
         draft = _carry_over(item.draft, old)
         if RESERVED_KINDS & {draft.kind, old.kind} and not reserved:
@@ -179,18 +180,17 @@ class Writing:
             acting, new, admission, now_us=writer.now_us, names=writer.names, old=old,
             protection=protection_of(writer, known),
         )  # fmt: skip
-        retried = _retried(writer, draft, old.wall)
         if retried is not None:
             return Written(retried, fresh=False)
-        return self._write(writer, new, item, decision)
+        return self._write(writer, acting, new, item, decision)
 
-    def _write(self, writer: Writer, new: NewVersion, item: Prepared, decision: Decision) -> Written:
+    def _write(self, writer: Writer, acting: Acting, new: NewVersion, item: Prepared, decision: Decision) -> Written:
         held = decision.obliges(ObligationKind.QUARANTINE)
         if held is not None:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
         n = writer.write_version(new, item.vector, item.terms)
-        _remember_key(writer, item.draft, new.wall, n)
+        _remember_key(writer, acting, item.draft, new.wall, n)
         return Written(n, fresh=True)
 
     def _new_version(
@@ -280,13 +280,18 @@ def _carry_over(draft: Draft, old: Unit) -> Draft:
     return msgspec.structs.replace(draft, **{k: v for k, v in kept.items() if getattr(draft, k) is None})
 
 
-def _retried(writer: Writer, draft: Draft, wall: Wall) -> int | None:
+def _key(acting: Acting, draft: Draft) -> str:
+    """Keys are an actor's own: nobody can use up another's."""
+    return f"{acting.actor} {draft.idempotency_key}"
+
+
+def _retried(writer: Writer, acting: Acting, draft: Draft, wall: Wall) -> int | None:
     """The version that an idempotency key was used for before."""
     if draft.idempotency_key is None:
         return None
     w, _ = writer.names.intern_wall(wall)
     row = writer.connection.execute(
-        "SELECT n, digest FROM idempotency WHERE w = ? AND name = ?", (w, draft.idempotency_key)
+        "SELECT n, digest FROM idempotency WHERE w = ? AND name = ?", (w, _key(acting, draft))
     ).get
     if row is None:
         return None
@@ -299,12 +304,12 @@ def _retried(writer: Writer, draft: Draft, wall: Wall) -> int | None:
     return int(n)
 
 
-def _remember_key(writer: Writer, draft: Draft, wall: Wall, n: int) -> None:
+def _remember_key(writer: Writer, acting: Acting, draft: Draft, wall: Wall, n: int) -> None:
     if draft.idempotency_key is not None:
         w, _ = writer.names.intern_wall(wall)
         writer.connection.execute(
             "INSERT INTO idempotency (w, name, n, digest) VALUES (?, ?, ?, ?)",
-            (w, draft.idempotency_key, n, draft.digest),
+            (w, _key(acting, draft), n, draft.digest),
         )
 
 

@@ -59,8 +59,9 @@ SELECT v.n, u.id, v.version, v.content, v.kind, v.tags, v.subject, v.key, v.w, v
        v.creator_id, v.ts_us, v.ts_offset, v.recorded_us, v.seq, v.confidence, v.pinned, v.metadata,
        v.expires_us, v.valid_to_us, v.valid_until, v.context, v.recipe, v.reasserts, v.integrity, v.waived,
        coalesce(s.own, 0), coalesce(s.winner, 0), coalesce(s.standing, 0),
-       (SELECT min(later.ts_us) FROM version later WHERE later.u = v.u AND later.version > v.version
-          AND NOT EXISTS (SELECT 1 FROM state q WHERE q.n = later.n AND q.quarantined = 1))
+       coalesce((SELECT min(later.ts_us) FROM version later WHERE later.u = v.u AND later.version > v.version
+                   AND NOT EXISTS (SELECT 1 FROM state q WHERE q.n = later.n AND q.quarantined = 1)),
+                (SELECT took.ts_us FROM version took WHERE took.n = s.winner AND took.ts_us > v.ts_us))
 FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u LEFT JOIN state s ON s.n = v.n;
 
 -- name: unit_edges

@@ -74,8 +74,10 @@ class Version(NamedTuple):
 
     @property
     def group(self) -> Group | None:
-        """What it competes in, were it no copy."""
-        return None if self.subject is None or self.key is None else (self.wall.group, self.subject, self.key)
+        """What it competes in. A copy competes in nothing and replaces nothing."""
+        copied = any(parent.role is Role.SHARED for parent in self.parents)
+        named = self.subject is not None and self.key is not None
+        return (self.wall.group, self.subject or "", self.key or "") if named and not copied else None
 
     def same_form(self, other: Version) -> bool:
         """Whether both have content, and it says the same."""

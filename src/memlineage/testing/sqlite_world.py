@@ -111,7 +111,7 @@ class SqliteWorld:
 
         def act(acting: Acting) -> Unit:
             draft = self._draft(acting, content, creator, parents, exposed, timestamp, valid_until, options)
-            return self.memory._parts.writing.update(acting, Target(self._ids[unit], None), draft)
+            return self.memory._parts.writing.update(acting, Target(self._ids[unit], None), draft, reserved=True)
 
         return self._handle(self._act(writer, now, act))
 
