@@ -198,9 +198,10 @@ def _by_quorum(
     tables: Tables, n: int, quorum: int, values: dict[int, int], level: dict[int, Integrity], spoiled: set[int]
 ) -> int:
     """The level that independent justifications give: best first, then fewest origins, then oldest."""
+    model = is_model_side(tables.principals[tables.versions[n].creator].name)
     usable = []
     for number, edges in sorted(tables.justifications[n].items()):
-        parents = [edge.parent for edge in edges if edge.role != Role.REVISES]
+        parents = [edge.parent for edge in edges if model or edge.role != Role.REVISES]
         strong = [edge.parent for edge in edges if edge.strong]
         roots = {tables.versions[m].creator for m in _roots(tables, parents)}
         sound = spoiled.isdisjoint(strong)
