@@ -24,7 +24,7 @@ from memlineage.model.content import check_name, check_text
 from memlineage.model.principal import HOST, Integrity
 from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind
-from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
+from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Cause, Role, Unit
 from memlineage.store.database import fetch, ids
 from memlineage.store.records import NewEdge
 from memlineage.store.sql import QUERIES
@@ -112,7 +112,11 @@ class ConsequencesVerbs:
                 raise InvalidInputError(_nothing_to_restore(unit, cause))
             # Expiry comes by itself and is not the latest *act*: unnamed, it is meant only if nothing else is there.
             latest = max(held, key=lambda c: (c.kind is not CauseKind.EXPIRED, c.seq))
-            writer.lift_cause(known.n, latest.seq, latest.kind, by=principal, reason=said)
+            lifted = [latest]
+            if latest.kind is CauseKind.EXPIRED:  # the waiver also takes back what time alone has recorded
+                lifted += [c for c in held if c is not latest and c.kind is latest.kind and _by_time(c)]
+            for removed in lifted:
+                writer.lift_cause(known.n, removed.seq, removed.kind, by=principal, reason=said)
             return _settled(writer, acting, known.n)
 
     def reverify(
@@ -223,6 +227,10 @@ def _cause_kind(cause: str) -> CauseKind:
     except (KeyError, AttributeError):
         known = ", ".join(kind.label for kind in CauseKind if kind is not CauseKind.ERASED)
         raise InvalidInputError(f"cause={cause!r} is unknown; choose one of {known}") from None
+
+
+def _by_time(cause: Cause) -> bool:
+    return cause.by == HOST and cause.reason is None
 
 
 def _nothing_to_restore(unit: Unit, cause: str | None) -> str:

@@ -140,7 +140,8 @@ class SqliteWorld:
         """See `World`."""
         verb = "retract" if kind is CauseKind.RETRACTED else "invalidate"
         verbs = self.memory._parts.consequences
-        self._act(writer, now, lambda a: verbs.hold(a, self._target(ref), kind, by=by, reason=None, verb=verb))
+        reason = "by hand" if kind is CauseKind.EXPIRED else None  # what has no reason, time has recorded
+        self._act(writer, now, lambda a: verbs.hold(a, self._target(ref), kind, by=by, reason=reason, verb=verb))
 
     def restore(self, writer: Writer, ref: Handle, kind: CauseKind | None = None, *, by: str, now: int) -> None:
         """See `World`."""

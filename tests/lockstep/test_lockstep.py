@@ -1,0 +1,83 @@
+"""Oracle and SQLite side by side, act by act: status, standing, integrity and currency of everything, always.
+
+300 histories per run; `MEMLINEAGE_HISTORIES=10000` runs more.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from memlineage.model.unit import Role
+from memlineage.testing.consistency import assert_consistent
+from memlineage.testing.lockstep import Lockstep
+from memlineage.testing.sqlite_world import SqliteWorld
+from memlineage.testing.strategies import ROLES, operations
+from memlineage.testing.worlds import Operation
+
+HISTORIES = int(os.environ.get("MEMLINEAGE_HISTORIES", "150"))
+ACTS = operations(most=4, roles=(*ROLES, Role.SHARED))
+
+
+class Machine(RuleBasedStateMachine):
+    """A store that is told what the oracle is told. Each rule is a handful of acts."""
+
+    in_file = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory() if self.in_file else None
+        self.world = SqliteWorld(Path(self.folder.name) / "store.db" if self.folder else ":memory:")
+        self.pair = Lockstep(self.world)
+
+    @initialize(acts=operations(most=8, roles=(*ROLES, Role.SHARED)))
+    def begin(self, acts: list[Operation]) -> None:
+        self.pair.run(acts)
+
+    @rule(acts=ACTS)
+    def act(self, acts: list[Operation]) -> None:
+        self.pair.run(acts)
+
+    @rule(span=st.integers(1, 9))
+    def wait(self, span: int) -> None:
+        """Time passes and nobody writes: readers must see what has run out."""
+        self.pair.oracle.now += span
+        self.pair.store.now += span
+        self.pair.compare("waiting")
+
+    @precondition(lambda self: self.in_file)
+    @rule()
+    def reopen(self) -> None:
+        self.world.reopen()
+        self.pair.compare("reopening")
+
+    def teardown(self) -> None:
+        assert_consistent(self.world.memory)
+        self.world.close()
+        if self.folder is not None:
+            self.folder.cleanup()
+
+
+class InFile(Machine):
+    """The same on a file that is closed and opened again in between."""
+
+    in_file = True
+
+
+CHECKS = settings(
+    max_examples=HISTORIES, stateful_step_count=6, deadline=None, suppress_health_check=list(HealthCheck)
+)  # fmt: skip
+
+
+@pytest.mark.timeout(0 if HISTORIES > 1000 else 120)
+@pytest.mark.parametrize("machine", [Machine, InFile], ids=["in memory", "in a file"])
+def test_the_store_answers_as_the_oracle_does(machine: type[Machine]) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    run_state_machine_as_test(machine, settings=CHECKS)
