@@ -91,7 +91,7 @@ def kill(path: str, seed: int, kills: int) -> None:
             own = rng.randrange(10**9)
             living[fork(lambda log=log, own=own: write_until_killed(path, log, own))] = log
         await_work(list(living.values()))
-        time.sleep(rng.uniform(0, 0.15))
+        time.sleep(rng.uniform(0, 0.3))
         doomed = list(living) if rng.random() < 0.3 or round_ == kills - 1 else [rng.choice(list(living))]
         for pid in doomed:
             os.kill(pid, signal.SIGKILL)
