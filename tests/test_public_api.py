@@ -1,0 +1,104 @@
+"""The public names, frozen: whoever changes one changes this list too, and CHANGELOG.md."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import memlineage as ml
+from memlineage.engine.options import StoreOptions
+
+NAMES = [
+    "ActionResult", "Affected", "Authority", "Budget", "CapabilityError", "Cause", "Change", "ConflictError",
+    "Consequences", "CycleError", "Decision", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity",
+    "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
+    "PolicyDocumentError", "PolicySet", "PolicyViolationError", "QuotaError", "Ref", "Role", "Scope",
+    "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
+    "Withheld", "carry",
+]  # fmt: skip
+MEMORY = {
+    "close": [],
+    "decisions": ["*", "limit"],
+    "distrust": ["principal", "*", "since", "until", "reason"],
+    "embedder": [],
+    "open": [
+        "path", "*", "policies", "default_policies", "embedder", "clock", "durability", "limits", "vfs",
+    ],
+    "path": [],
+    "policies": [],
+    "reembed": [],
+    "register": ["principal", "*", "level", "verifier"],
+    "register_comparer": ["kind", "same"],
+    "register_tool": ["name", "run", "*", "integrity", "refresh", "cost", "backup", "compensate"],
+    "scope": ["*", "user", "agent", "session", "tenant", "domain"],
+}  # fmt: skip
+SCOPE = {
+    "act": ["action", "arguments", "*", "justification", "by"],
+    "acting_as": ["agent", "*", "tools"],
+    "actor": [],
+    "approve": ["decision", "*", "by", "reason"],
+    "authorize": ["action", "arguments", "*", "justification", "by"],
+    "corroborate": ["unit", "*", "depends_on", "creator"],
+    "count": ["*", "filter"],
+    "delete": ["unit", "*", "reason", "by"],
+    "delete_all": ["*", "reason", "by"],
+    "endorse": ["unit", "*", "level", "reason", "by", "expires", "action"],
+    "explain": ["unit", "*", "lang"],
+    "get": ["unit"],
+    "history": ["unit"],
+    "impact": ["unit"],
+    "invalidate": ["unit", "*", "reason", "by"],
+    "list": ["*", "filter", "status", "limit"],
+    "restore": ["unit", "*", "cause", "by", "reason"],
+    "retract": ["unit", "*", "reason", "by"],
+    "retrieve": [
+        "query", "*", "focus", "limit", "critical", "budget", "purpose", "filter", "profile", "ranker", "constraints",
+    ],
+    "reverify": ["unit", "*", "by", "evidence"],
+    "step": ["content", "*", "kind", "creator", "**options"],
+    "store": ["content", "**options"],
+    "store_many": ["items"],
+    "trace": ["unit", "*", "to"],
+    "track": ["*", "creator", "render", "**options"],
+    "update": ["unit", "content", "*", "if_version", "**options"],
+}  # fmt: skip
+STORE_OPTIONS = [
+    "arguments", "confidence", "context", "creator", "creator_id", "depends_on", "expires_at", "exposed",
+    "idempotency_key", "key", "kind", "metadata", "owner", "pinned", "subject", "tags", "timestamp", "valid_to",
+    "visibility",
+]  # fmt: skip
+
+
+def parameters(function: Any) -> list[str]:
+    """Names in order; a lone `*` where those that follow go by name only."""
+    found: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in found:
+            found.append("*")
+        found.append(f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name)
+    return found
+
+
+def surface(owner: type) -> dict[str, list[str]]:
+    """Public methods and properties of a class, in order of name."""
+    members = ((name, getattr(owner, name)) for name in dir(owner) if not name.startswith("_"))
+    return {name: parameters(member) if callable(member) else [] for name, member in members}
+
+
+def test_the_package_exports_exactly_these_names() -> None:
+    assert list(ml.__all__) == NAMES
+
+
+def test_every_exported_name_exists() -> None:
+    assert [name for name in ml.__all__ if not hasattr(ml, name)] == []
+
+
+@pytest.mark.parametrize(("owner", "frozen"), [(ml.Memory, MEMORY), (ml.Scope, SCOPE)], ids=["Memory", "Scope"])
+def test_methods_and_their_parameters_are_frozen(owner: type, frozen: dict[str, list[str]]) -> None:
+    assert surface(owner) == frozen
+
+
+def test_the_options_of_store_are_frozen() -> None:
+    assert sorted(StoreOptions.__annotations__) == STORE_OPTIONS
