@@ -11,10 +11,10 @@
 'contaminated'
 """
 
+from memlineage.engine.found import Found
 from memlineage.engine.inputs import Limits
 from memlineage.engine.memory import Memory
 from memlineage.engine.results import ActionResult, Affected, Change, Consequences, Impact, Page, Trace, Withheld
-from memlineage.engine.retrieval import Found
 from memlineage.engine.scope import Scope
 from memlineage.engine.tracking import Step, carry
 from memlineage.errors import (

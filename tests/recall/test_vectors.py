@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from memlineage.errors import CapabilityError, InvalidInputError
-from memlineage.recall.vectors import NamespaceMatrix, from_blob, from_blobs, to_blob
+from memlineage.recall.embedding import to_blob
+from memlineage.recall.vectors import NamespaceMatrix, from_blob, from_blobs
 
 DIMENSION = 8
 

@@ -20,7 +20,7 @@ from memlineage.errors import InvalidInputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from memlineage.engine.retrieval import Found
+    from memlineage.engine.found import Found
     from memlineage.engine.scope import Scope
     from memlineage.model.unit import Unit
 

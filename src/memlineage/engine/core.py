@@ -72,16 +72,19 @@ class Core:
                     writer.expire_due()
                 yield writer
                 writer.settle()
-                self.log.flush(connection)
+                logged = self.log.flush(connection)
+            self.log.written(logged)
             names.keep()
             self.before_first_write = None
         except PolicyViolationError:
-            self._log_refusal()
+            self.write_log()
             raise
 
-    def _log_refusal(self) -> None:
+    def write_log(self) -> None:
+        """Write decisions that wait, in a transaction of their own."""
         with self.database.writing() as connection:
-            self.log.flush(connection)
+            logged = self.log.flush(connection)
+        self.log.written(logged)
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:

@@ -28,14 +28,22 @@ class DecisionLog:
         with self._lock:
             self._waiting.append((now_us, decision))
 
-    def flush(self, connection: Connection) -> None:
-        """Write what waits, inside the caller's transaction."""
+    def flush(self, connection: Connection) -> str:
+        """Write what waits, inside the caller's transaction; returns the id of the last, for `written`."""
         with self._lock:
-            waiting, self._waiting = list(self._waiting), deque(maxlen=_WAITING)
+            waiting = list(self._waiting)
         connection.executemany(
             "INSERT OR REPLACE INTO decision (id, at_us, action, effect, ref, body) VALUES (?, ?, ?, ?, ?, ?)",
             [(d.id, at, d.action, d.effect.value, d.unit, msgspec.json.encode(d)) for at, d in waiting],
         )
+        return waiting[-1][1].id if waiting else ""
+
+    def written(self, last: str) -> None:
+        """That transaction is committed: everything up to this decision need not wait any longer."""
+        with self._lock:
+            if any(decision.id == last for _, decision in self._waiting):
+                while self._waiting.popleft()[1].id != last:
+                    pass
 
     @property
     def waiting(self) -> tuple[Decision, ...]:

@@ -150,8 +150,9 @@ class Memory:
 
     def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """The latest decisions that were logged, newest first."""
-        with self._core.database.writing() as connection:
-            self._core.log.flush(connection)
+        if self._core.log.waiting:
+            self._core.write_log()
+        with self._core.database.reading() as connection:
             return read_decisions(connection, limit)
 
     def reembed(self) -> int:
@@ -177,8 +178,7 @@ class Memory:
         """Close the store; decisions that still wait are written first."""
         try:
             if self._core.log.waiting:
-                with self._core.database.writing() as connection:
-                    self._core.log.flush(connection)
+                self._core.write_log()
         finally:
             self._core.database.close()
 

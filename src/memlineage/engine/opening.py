@@ -10,8 +10,7 @@ from memlineage.engine.core import Core
 from memlineage.engine.facts import unit_facts
 from memlineage.errors import StoreError
 from memlineage.policy import Document, Facts, PolicySet, defaults, load, valid_until
-from memlineage.recall.embedding import embed_texts
-from memlineage.recall.vectors import to_blob
+from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.store.database import fetch
 from memlineage.store.records import EventKind
 from memlineage.store.units import read_units

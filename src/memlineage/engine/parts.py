@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.consequences import ConsequencesVerbs
@@ -14,7 +15,6 @@ from memlineage.engine.inputs import Draft, Target, draft, parse_target
 from memlineage.engine.inspection import Inspection
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.refreshing import Refreshing
-from memlineage.engine.retrieval import Retrieval
 from memlineage.engine.tracking import implied_parents
 from memlineage.engine.writing import Writing
 from memlineage.errors import InvalidInputError
@@ -22,6 +22,9 @@ from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, kind_of, parse_principal
 from memlineage.model.state import Status
 from memlineage.model.unit import Unit
+
+if TYPE_CHECKING:
+    from memlineage.engine.retrieval import Retrieval
 
 __all__ = ["Parts"]
 
@@ -38,8 +41,14 @@ class Parts:
         self.consequences = ConsequencesVerbs(core, self.enforcement, self.writing)
         self.inspection = Inspection(core, self.enforcement)
         self.refreshing = Refreshing(core, self.enforcement, self.writing)
-        self.retrieval = Retrieval(core, self.enforcement, self.refreshing)
         self.gate = Gate(core, self.enforcement, self.writing)
+
+    @cached_property
+    def retrieval(self) -> Retrieval:
+        """Search and ranking; they need numpy, which takes as long to load as all the rest."""
+        from memlineage.engine.retrieval import Retrieval
+
+        return Retrieval(self.core, self.enforcement, self.refreshing)
 
     def draft(self, acting: Acting, content: str, options: Mapping[str, Any]) -> Draft:
         """A checked draft; inside a step, what names no parents hangs on the step."""

@@ -7,7 +7,6 @@ with the rule and the reason. Where policy wants a fresh value, it is fetched an
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,11 +17,11 @@ from numpy.typing import NDArray
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
-from memlineage.engine.inputs import Target
+from memlineage.engine.found import Found, Query
 from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import Page, Withheld
 from memlineage.engine.snapshot import Snapshot
-from memlineage.errors import InvalidInputError, UnknownUnitError
+from memlineage.errors import InvalidInputError
 from memlineage.lineage.paths import distances
 from memlineage.model.content import check_text
 from memlineage.model.ids import Ref
@@ -30,93 +29,19 @@ from memlineage.model.principal import kind_of
 from memlineage.model.state import Status
 from memlineage.model.unit import MICRO, Role, Unit
 from memlineage.policy import Budget, Decision, Effect, ObligationKind, fall_back
-from memlineage.recall.constraints import CONSTRAINT_KINDS, CONSTRAINT_LIMIT, ConstraintCandidate, rank_constraints
+from memlineage.recall.constraints import CONSTRAINT_KINDS, ConstraintCandidate, rank_constraints
 from memlineage.recall.embedding import embed_query
 from memlineage.recall.importance import importance
-from memlineage.recall.prompt import to_prompt
-from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Score, Weights, fuse_hits, weights_for
+from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Score, fuse_hits, weights_for
 from memlineage.recall.vectors import Hits, from_blob
 from memlineage.store.filters import compile_filter
 from memlineage.store.search import Search, Sight
 
-__all__ = ["Found", "Query", "Retrieval"]
+__all__ = ["Retrieval"]
 
 _POOL: Final = 200
 _ROUNDS: Final = 3
 _DEPTH: Final = 4
-
-
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for.
-
-    Attributes:
-        text: in words.
-        focus: units that the task is about; nearness to them counts.
-        limit: how many units at most.
-        critical: withhold what is pending verification instead of flagging it.
-        budget: what freshness may cost, and what is accepted instead.
-        purpose: what the answer is for; rules may depend on it.
-        filter: see `compile_filter`.
-        profile: named weights, or weights.
-        ranker: what orders candidates instead of the lineage ranking.
-        constraints: how many root constraints may accompany the answer.
-    """
-
-    text: str
-    focus: tuple[Target, ...] = ()
-    limit: int = 10
-    critical: bool = False
-    budget: Budget | None = None
-    purpose: str | None = None
-    filter: Mapping[str, Any] | None = None
-    profile: str | Weights | None = None
-    ranker: Any = None
-    constraints: int = CONSTRAINT_LIMIT
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a query.
-
-    Attributes:
-        units: best first; what is flagged says so in `flags`.
-        constraints: what the user stated that binds the answer, whether or not it resembles the query.
-        withheld: what would have been among the units but for policy, with rule and reason.
-        scores: why each unit stands where it stands.
-        decisions: the decision on every unit that was considered.
-    """
-
-    units: tuple[Unit, ...]
-    constraints: tuple[Unit, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
-    scores: dict[Ref, Score] = {}
-    decisions: dict[Ref, Decision] = {}
-
-    def decision(self, unit: Unit | Ref | str) -> Decision:
-        """The decision on one unit. Raises `UnknownUnitError` if it was not considered."""
-        wanted = str(unit.ref) if isinstance(unit, Unit) else str(unit)
-        for ref, decision in self.decisions.items():
-            if wanted in (str(ref), ref.id):
-                return decision
-        raise UnknownUnitError(f"{wanted} was not considered for this query")
-
-    @property
-    def withheld_counts(self) -> Counter[str]:
-        """How many units each rule withheld."""
-        return Counter(item.rule for item in self.withheld)
-
-    def to_prompt(self, *, budget: int | None = None) -> str:
-        """The block for a model: labelled by origin, content escaped, constraints first; `budget` in tokens."""
-        return to_prompt(self.units, constraints=self.constraints, withheld=len(self.withheld), budget=budget)
-
-    def __iter__(self) -> Any:
-        return iter(self.units)
-
-    def __len__(self) -> int:
-        return len(self.units)
-
-    def __repr__(self) -> str:
-        held = ", ".join(f"{count} by {rule}" for rule, count in sorted(self.withheld_counts.items()))
-        return f"<Found {len(self.units)} units, {len(self.constraints)} constraints; withheld {held or 'none'}>"
 
 
 class Retrieval:

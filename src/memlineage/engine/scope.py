@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.checks import check_count, check_mapping
+from memlineage.engine.found import Found, Query
 from memlineage.engine.inputs import Draft, links, parse_target
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
-from memlineage.engine.retrieval import Found, Query
 from memlineage.engine.tracking import Step, tracked
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.explain import Explanation
@@ -22,7 +22,9 @@ from memlineage.model.state import CauseKind
 from memlineage.model.unit import Role, Unit
 from memlineage.policy import Budget, Decision
 from memlineage.recall.constraints import CONSTRAINT_LIMIT
-from memlineage.recall.ranking import Ranker, Weights
+
+if TYPE_CHECKING:
+    from memlineage.recall.ranking import Ranker, Weights
 
 __all__ = ["Scope"]
 

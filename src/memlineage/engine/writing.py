@@ -27,9 +27,8 @@ from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import Role, Unit
 from memlineage.policy import Decision, Facts, ObligationKind, valid_until
-from memlineage.recall.embedding import embed_texts
+from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.recall.text import index_terms
-from memlineage.recall.vectors import to_blob
 from memlineage.store.database import fetch
 from memlineage.store.records import NewVersion
 from memlineage.store.units import read_refs, read_units

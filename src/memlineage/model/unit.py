@@ -170,7 +170,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     valid_from: datetime
     valid_to: datetime | None
     expires_at: datetime | None
-    fresh_until: datetime | None
+    fresh_until: datetime | None = None
     waived: bool = False
     flags: tuple[str, ...] = ()
     lineage: Lineage

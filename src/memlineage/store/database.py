@@ -67,12 +67,19 @@ class Database:
         else:
             connection = apsw.Connection(str(Path(self.path)), vfs=self._vfs)
         connection.set_busy_timeout(_BUSY_MS)
+        _patiently(lambda: self._refuse_foreign(connection))
         _patiently(lambda: connection.pragma("journal_mode", "wal"))
         connection.pragma("synchronous", self._sync)
         connection.pragma("foreign_keys", 0)
         connection.pragma("cache_size", -65536)
         connection.pragma("temp_store", "memory")
         return connection
+
+    def _refuse_foreign(self, connection: apsw.Connection) -> None:
+        """Before anything is changed. Tables first, then whose they are: both come into being in one commit."""
+        filled = connection.execute("SELECT count(*) FROM sqlite_schema").get
+        if filled and connection.pragma("application_id") != _APPLICATION:
+            raise StoreError(f"{self.path} is a SQLite file, but not a memlineage store; choose another path")
 
     def _prepare(self, connection: apsw.Connection) -> None:
         """Create the tables, once: whoever gets the write lock first does it."""
@@ -88,8 +95,6 @@ class Database:
             )
 
     def _create(self, connection: apsw.Connection) -> None:
-        if connection.execute("SELECT count(*) FROM sqlite_schema").get:
-            raise StoreError(f"{self.path} is a SQLite file, but not a memlineage store; choose another path")
         connection.execute(SCHEMA)
         connection.pragma("application_id", _APPLICATION)
         connection.pragma("user_version", FORMAT)
@@ -179,7 +184,7 @@ _CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     (apsw.CantOpenError, "cannot open the file; check that its folder exists and can be written"),
     (apsw.NotADBError, "the file is not a SQLite database; choose another path, or restore a backup"),
     (apsw.CorruptError, "the database is damaged; restore a backup"),
-    (apsw.IOError, "the disk reported an error; nothing was written: check the disk and try again"),
+    (apsw.IOError, "the disk reported an error; whether the act is recorded is not sure: check the disk and try again"),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from memlineage.lineage.graph import Hop, Node
-from memlineage.lineage.integrity import Support, Written, corroborated
+from memlineage.lineage.integrity import Support, Written, corroborated, taints
 from memlineage.lineage.paths import ancestry
 from memlineage.lineage.standing import contaminates
 from memlineage.model.principal import Authority, Integrity, authority
@@ -158,8 +158,10 @@ class StoreGraph:
         if not self._quorum:
             return Integrity.UNTRUSTED
         by_justification: dict[int, list[int]] = {}
+        creator = self.written([n])[n].creator
         for hop in self.parents([n]):
-            by_justification.setdefault(hop.justification, []).append(hop.parent)
+            if taints(hop.role, creator):
+                by_justification.setdefault(hop.justification, []).append(hop.parent)
         if len(by_justification) < self._quorum:
             return Integrity.UNTRUSTED
         strong = self.node(n).supports

@@ -129,7 +129,9 @@ CREATE TABLE cause (
     reason TEXT,
     salt   BLOB,
     at_us  INTEGER NOT NULL,
-    lifted INTEGER,                     -- the event that removed it
+    lifted INTEGER,                     -- the event that removed it, why, and the salt of that reason
+    lift_reason TEXT,
+    lift_salt   BLOB,
     PRIMARY KEY (n, seq)
 ) STRICT, WITHOUT ROWID;
 

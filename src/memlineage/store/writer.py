@@ -189,7 +189,10 @@ class Writer:
         said = None if reason is None else commitment(salt, reason.encode())
         body = {"by": self.principal(by), "cause": cause, "n": n, "reason": said, "waived": kind == _EXPIRED}
         seq = self.event(EventKind.LIFT, body)
-        self.connection.execute("UPDATE cause SET lifted = ? WHERE n = ? AND seq = ?", (seq, n, cause))
+        self.connection.execute(
+            "UPDATE cause SET lifted = ?, lift_reason = ?, lift_salt = ? WHERE n = ? AND seq = ?",
+            (seq, reason, salt, n, cause),
+        )
         if kind == _EXPIRED:
             self.connection.execute("UPDATE version SET waived = 1 WHERE n = ?", (n,))
         self._touch(n)
@@ -273,6 +276,9 @@ class Writer:
     def _relevel(self, graph: StoreGraph, seeds: Collection[int]) -> set[int]:
         if not seeds:
             return set()
+        if self._quorum:  # what a quorum raised looks at levels and origins far above: look at each again
+            raised = self.connection.execute(QUERIES["justified_often"], (self._quorum - 1,))
+            seeds = {*seeds, *(n for (n,) in raised)}
         moved = settle_integrity(graph, seeds)
         self.connection.executemany(
             "UPDATE version SET integrity = ?2 WHERE n = ?1", [(n, int(level)) for n, level in moved.items()]

@@ -18,7 +18,7 @@ from memlineage.errors import LedgerError
 from memlineage.ledger.hashing import SALT_BYTES, canonical, commitment, leaf_hash
 from memlineage.model.state import CauseKind
 from memlineage.store.records import EventKind, record_bytes
-from memlineage.testing.tables import CauseRow, EventRow, Tables, VersionRow
+from memlineage.testing.tables import EventRow, Tables, VersionRow
 
 __all__ = ["record_findings"]
 
@@ -182,18 +182,21 @@ def _causes(tables: Tables) -> Iterator[str]:
         where = f"cause {row.seq} of {tables.label(row.n)}"
         if (row.kind, row.by, row.at_us) != (body["cause"], body["by"], body["ts_us"]):
             yield f"{where}: kind, by or at_us are not those of its event"
-        yield from (f"{where}: {fault}" for fault in _unsaid(row, body["reason"]))
+        yield from (f"{where}: {fault}" for fault in _unsaid(row.reason, row.salt, body["reason"]))
         lift = lifted.get(key)
         if lift is not None and (row.lifted != lift["seq"] or lift["waived"] != (row.kind == CauseKind.EXPIRED)):
             yield f"{where}: it was lifted by event {lift['seq']}, the row says {row.lifted}"
+        if lift is not None:
+            faults = _unsaid(row.lift_reason, row.lift_salt, lift["reason"])
+            yield from (f"{where}, lifted by event {row.lifted}: {fault}" for fault in faults)
 
 
-def _unsaid(row: CauseRow, reason: str | None) -> Iterator[str]:
-    if reason is None:
-        if row.reason is not None:
+def _unsaid(said: str | None, salt: bytes | None, committed: str | None) -> Iterator[str]:
+    if committed is None:
+        if said is not None:
             yield "its event knows of no reason"
-    elif row.salt is not None and not _commits(row.salt, row.reason or "", reason):
-        yield f"its reason does not fit the commitment of event {row.seq}"
+    elif salt is not None and not _commits(salt, said or "", committed):
+        yield "its reason does not fit the commitment of its event"
 
 
 def _waivers(tables: Tables) -> Iterator[str]:

@@ -13,9 +13,9 @@ import numpy as np
 from memlineage.engine.facts import new_facts
 from memlineage.engine.memory import Memory
 from memlineage.policy import Facts, valid_until
-from memlineage.recall.embedding import embed_texts
+from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.recall.text import index_terms
-from memlineage.recall.vectors import from_blob, to_blob
+from memlineage.recall.vectors import from_blob
 from memlineage.store.database import Connection
 from memlineage.testing.tables import Tables
 

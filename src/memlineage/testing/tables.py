@@ -157,6 +157,8 @@ class CauseRow(msgspec.Struct, frozen=True):
     salt: bytes | None
     at_us: int
     lifted: int | None
+    lift_reason: str | None
+    lift_salt: bytes | None
 
 
 class EndorsementRow(msgspec.Struct, frozen=True):
