@@ -7,7 +7,7 @@ with the rule and the reason. Where policy wants a fresh value, it is fetched an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -27,14 +27,15 @@ from memlineage.model.content import check_text
 from memlineage.model.ids import Ref
 from memlineage.model.principal import kind_of
 from memlineage.model.state import Status
-from memlineage.model.unit import MICRO, Role, Unit
+from memlineage.model.unit import Unit
 from memlineage.policy import Budget, Decision, Effect, ObligationKind, fall_back
-from memlineage.recall.constraints import CONSTRAINT_KINDS, ConstraintCandidate, rank_constraints
+from memlineage.recall.constraints import ConstraintCandidate, rank_constraints
 from memlineage.recall.embedding import embed_query
 from memlineage.recall.importance import importance
-from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Score, fuse_hits, weights_for
+from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Ranking, Score, fuse_hits, weights_for
 from memlineage.recall.vectors import Hits, from_blob
 from memlineage.store.filters import compile_filter
+from memlineage.store.places import Places, read_places
 from memlineage.store.search import Search, Sight
 
 __all__ = ["Retrieval"]
@@ -132,21 +133,19 @@ class _Run:
 
     def answer(self, vector: NDArray[np.float32]) -> Found:
         """Units, constraints and what was withheld."""
-        hits = self._candidates(vector)
-        units = self._snapshot.units(hits.ids.tolist())
-        ranked = self._ranked(hits, units)
+        ranking = self._ranked(self._candidates(vector))
         shown: list[Unit] = []
         withheld: list[Withheld] = []
         scores: dict[Ref, Score] = {}
-        for n, score in ranked:
+        for place, (n, unit) in enumerate(self._in_order(ranking)):
+            decision = self._judge(n, unit)
+            if decision.allowed:
+                shown.append(_flagged(unit, decision))
+                scores[unit.ref] = ranking.score(place)
+            else:
+                withheld.append(_withheld(unit, decision))
             if len(shown) >= self._query.limit:
                 break
-            decision = self._judge(n, units[n])
-            if decision.allowed:
-                shown.append(_flagged(units[n], decision))
-                scores[units[n].ref] = score
-            else:
-                withheld.append(_withheld(units[n], decision))
         return Found(
             units=tuple(shown),
             constraints=self._constraints(vector),
@@ -161,9 +160,10 @@ class _Run:
         connection, search, sight = self._snapshot.connection, self._search, self._sight
         by_vector = search.by_vector(connection, sight, vector, pool, live=False)
         by_text = search.by_text(connection, sight, self._query.text, pool, live=False)
-        if len(by_vector.ids) == pool:  # enough dead ones could crowd the living out
+        # Enough dead ones could crowd the living out; without one, the living are what was found.
+        if len(by_vector.ids) == pool and search.any_dead(connection, by_vector.ids):
             by_vector = _merged(by_vector, search.by_vector(connection, sight, vector, pool, live=True))
-        if len(by_text.ids) == pool:
+        if len(by_text.ids) == pool and search.any_dead(connection, by_text.ids):
             by_text = _merged(by_text, search.by_text(connection, sight, self._query.text, pool, live=True))
         return fuse_hits(
             by_vector,
@@ -173,10 +173,9 @@ class _Run:
             noise=self._core.embedder.noise,
         )
 
-    def _ranked(self, hits: Hits, units: Mapping[int, Unit]) -> list[tuple[int, Score]]:
-        if not len(hits.ids):
-            return []
+    def _ranked(self, hits: Hits) -> Ranking:
         numbers = hits.ids.tolist()
+        places = self._places(numbers)
         reach = self._distances()
         distance = None
         if reach:
@@ -184,13 +183,21 @@ class _Run:
         candidates = Candidates(
             ids=hits.ids,
             semantic=hits.scores,
-            importance=self.importance(numbers, units),
+            importance=self._importance(places),
             distance=distance,
-            age_us=np.array([self._age(units[n]) for n in numbers], dtype=np.int64),
+            age_us=self._ages(places),
         )
-        ranker: Ranker = self._query.ranker or LineageRanker(weights_for(self._query.profile))
-        ranking = ranker.rank(candidates)
-        return [(int(n), ranking.score(place)) for place, n in enumerate(ranking.ids)]
+        chosen = (
+            self._query.ranker if numbers else None
+        )  # a ranker of the caller's need not bear having nothing to rank
+        ranker: Ranker = chosen or LineageRanker(weights_for(self._query.profile))
+        return ranker.rank(candidates)
+
+    def _in_order(self, ranking: Ranking) -> Iterator[tuple[int, Unit]]:
+        """The ranked units, read as they are asked for: mostly the first few are enough."""
+        numbers = [int(n) for n in ranking.ids]
+        for start in range(0, len(numbers), self._query.limit):
+            yield from self._snapshot.units(numbers[start : start + self._query.limit]).items()
 
     def _distances(self) -> dict[int, int]:
         if not self._query.focus:
@@ -198,43 +205,22 @@ class _Run:
         focus = [self._snapshot.resolve(self._acting.scope, target).n for target in self._query.focus]
         return distances(self._snapshot.graph, focus)
 
-    def _age(self, unit: Unit) -> int:
-        return max(0, self._snapshot.now_us - round(unit.lineage.recorded_at.timestamp() * MICRO))
+    def _places(self, numbers: Sequence[int]) -> Places:
+        return read_places(self._snapshot.connection, numbers, deepest=_DEPTH)
 
-    def importance(self, numbers: Sequence[int], units: Mapping[int, Unit]) -> NDArray[np.float64]:
-        """How much these versions matter by their place in the lineage."""
-        graph = self._snapshot.graph
-        children: dict[int, set[int]] = {n: set() for n in numbers}
-        depths = self._depths(numbers)
-        graph.written(numbers)
-        below = [hop for hop in graph.children(numbers) if hop.role != Role.REVISES]
-        creators = graph.written({hop.child for hop in below})
-        for hop in below:
-            if creators[hop.child].creator != creators[hop.parent].creator:
-                children[hop.parent].add(hop.child)
+    def _ages(self, places: Places) -> NDArray[np.int64]:
+        return np.maximum(self._snapshot.now_us - places.recorded_us, 0)
+
+    def _importance(self, places: Places) -> NDArray[np.float64]:
+        """How much versions matter by their place in the lineage."""
         return importance(
-            root=np.array([units[n].is_root for n in numbers]),
-            fan_out=np.array([len(children[n]) for n in numbers]),
-            depth=np.array([depths[n] for n in numbers]),
-            age_us=np.array([self._age(units[n]) for n in numbers]),
-            confidence=np.array([np.nan if (c := units[n].confidence) is None else c for n in numbers]),
-            pinned=np.array([units[n].pinned for n in numbers]),
+            root=places.root,
+            fan_out=places.fan_out,
+            depth=places.depth,
+            age_us=self._ages(places),
+            confidence=places.confidence,
+            pinned=places.pinned,
         )
-
-    def _depths(self, numbers: Sequence[int]) -> dict[int, int]:
-        """Levels above each version, up to a bound: deeper than that is simply deep."""
-        above = {n: {n} for n in numbers}
-        depth = dict.fromkeys(numbers, 0)
-        for level in range(1, _DEPTH + 1):
-            wave = {m for found in above.values() for m in found}
-            up: dict[int, set[int]] = {}
-            for hop in self._snapshot.graph.parents(wave):
-                if hop.role != Role.REVISES:
-                    up.setdefault(hop.child, set()).add(hop.parent)
-            above = {n: {p for m in found for p in up.get(m, ())} for n, found in above.items()}
-            above = {n: found for n, found in above.items() if found}
-            depth |= dict.fromkeys(above, level)
-        return depth
 
     def _judge(self, n: int, unit: Unit) -> Decision:
         """Ask policy; note what it wants fresh."""
@@ -269,13 +255,13 @@ class _Run:
         """What the user stated that binds this task, however far its wording is from the query (row D3)."""
         if not self._query.constraints:
             return ()
-        rows = dict(self._search.constrains(self._snapshot.connection, self._sight, sorted(CONSTRAINT_KINDS)))
+        rows = dict(self._search.constrains(self._snapshot.connection, self._sight))
         units = self._snapshot.units(list(rows))
         stated = {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
         usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}
         if not usable:
             return ()
-        weight = dict(zip(usable, self.importance(list(usable), usable).tolist(), strict=True))
+        weight = dict(zip(usable, self._importance(self._places(list(usable))).tolist(), strict=True))
         candidates = [
             ConstraintCandidate(
                 id=n, content=unit.content, subject=unit.subject, tags=unit.tags, kind=unit.kind,

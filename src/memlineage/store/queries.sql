@@ -147,3 +147,19 @@ SELECT v.n, v.w FROM carray(?1) c JOIN version v ON v.n = c.value ORDER BY v.n;
 -- name: said_between  (not invalid yet)
 SELECT v.n FROM version v JOIN principal p ON p.p = v.creator LEFT JOIN state s ON s.n = v.n
 WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3 AND coalesce(s.own, 0) NOT IN (1, 2) ORDER BY v.n;
+
+-- name: places  (what the ranking needs of a version itself)
+SELECT v.n, v.recorded_us, v.confidence, v.pinned,
+       NOT EXISTS (SELECT 1 FROM edge e WHERE e.child = v.n AND e.justification = 0 AND e.role <> 5)
+FROM carray(?1) c JOIN version v ON v.n = c.value;
+
+-- name: foreign_children  (how many children others wrote)
+SELECT e.parent, count(DISTINCT e.child) FROM carray(?1) c JOIN edge e ON e.parent = c.value
+JOIN version p ON p.n = e.parent JOIN version k ON k.n = e.child
+WHERE e.role <> 5 AND k.creator <> p.creator GROUP BY e.parent;
+
+-- name: latest_parents
+SELECT e.child, max(e.parent) FROM carray(?1) c JOIN edge e ON e.child = c.value WHERE e.role <> 5 GROUP BY e.child;
+
+-- name: steps_up
+SELECT e.child, e.parent FROM carray(?1) c JOIN edge e ON e.child = c.value WHERE e.role <> 5;

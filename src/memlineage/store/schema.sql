@@ -195,3 +195,6 @@ CREATE VIRTUAL TABLE text USING fts5 (
 );
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(text, 'row');
 CREATE INDEX version_bookkeeping ON version (ns, n) WHERE kind IN ('verification', 'approval');
+-- As written in store/search.py, so that the planner knows it again.
+CREATE INDEX version_constraint ON version (ns, n) WHERE kind IN ('constraint', 'goal', 'preference');
+CREATE INDEX wall_ns ON wall (ns);

@@ -7,7 +7,7 @@ trusted for anything but likeness: what a hit says and whether it may be shown i
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.model.scope import Scope
+from memlineage.recall.constraints import CONSTRAINT_KINDS
 from memlineage.recall.text import keep_terms, match_expression, query_terms
 from memlineage.recall.vectors import Hits, NamespaceMatrix, from_blobs
-from memlineage.store.database import Connection, fetch
+from memlineage.store.database import Connection, fetch, ids
 
 __all__ = ["Search", "Sight"]
 
@@ -27,10 +28,16 @@ _VISIBLE: Final = (
     " OR (visibility = 'session' AND session IS ?)))"
 )
 _UNSEEN: Final = (
-    "SELECT v.n FROM wall w JOIN version v ON v.w = w.w WHERE w.ns = ? AND NOT (w.visibility = 'user'"
-    " OR (w.visibility = 'agent' AND w.agent IS ?) OR (w.visibility = 'session' AND w.session IS ?))"
+    "SELECT w FROM wall WHERE ns = ? AND NOT (visibility = 'user'"
+    " OR (visibility = 'agent' AND agent IS ?) OR (visibility = 'session' AND session IS ?))"
 )
 _DEAD: Final = "SELECT n FROM state WHERE ns = ? AND (own <> 0 OR winner <> 0 OR standing = 2)"
+_ANY_DEAD: Final = (
+    "SELECT 1 FROM carray(?) c JOIN state s ON s.n = c.value"
+    " WHERE s.own <> 0 OR s.winner <> 0 OR s.standing = 2 LIMIT 1"
+)
+# Written out, not bound: only then is the index on just these rows used.
+_CONSTRAINT: Final = f"v.kind IN ({', '.join(repr(kind) for kind in sorted(CONSTRAINT_KINDS))})"
 _REMEMBERED_TERMS: Final = 4096
 
 
@@ -55,13 +62,27 @@ class Sight(msgspec.Struct, frozen=True):
         return self.condition != "1"
 
 
+class _Vectors(msgspec.Struct):
+    """What is derived of one namespace.
+
+    Attributes:
+        matrix: the vectors.
+        walls: the wall of each row of the matrix, in its order.
+        last: greatest version that was read.
+    """
+
+    matrix: NamespaceMatrix
+    walls: NDArray[np.int64]
+    last: int = 0
+
+
 class Search:
     """Derived search structures of one open store."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
         self._lock = threading.Lock()
-        self._matrices: dict[int, tuple[NamespaceMatrix, int]] = {}
+        self._vectors: dict[int, _Vectors] = {}
         self._frequencies: dict[str, tuple[int, int]] = {}
 
     def by_vector(
@@ -75,23 +96,25 @@ class Search:
         self, connection: Connection, sight: Sight, ns: int, query: NDArray[np.float32], k: int, *, live: bool
     ) -> Hits:
         with self._lock:
-            matrix = self._caught_up(connection, ns)
-            if not len(matrix):
+            vectors = self._caught_up(connection, ns)
+            if not len(vectors.matrix):
                 return Hits(np.empty(0, np.int64), np.empty(0))
-            allowed = self._allowed(connection, sight, ns, matrix, live=live)
-            return matrix.search(query, k, allowed)
+            allowed = self._allowed(connection, sight, ns, vectors, live=live)
+            return vectors.matrix.search(query, k, allowed)
 
     def _allowed(
-        self, connection: Connection, sight: Sight, ns: int, matrix: NamespaceMatrix, *, live: bool
+        self, connection: Connection, sight: Sight, ns: int, vectors: _Vectors, *, live: bool
     ) -> NDArray[np.bool_]:
-        scope = sight.scope
+        scope, matrix = sight.scope, vectors.matrix
         if sight.filtered:
             sql = f"SELECT v.n FROM version v WHERE v.ns = ? AND {sight.condition}"
             mask = matrix.mask(_column(connection, sql, (ns, *sight.bindings)))
         else:
             mask = np.ones(len(matrix.row_ids), dtype=np.bool_)
-        hidden = _column(connection, _UNSEEN, (ns, scope.agent, scope.session))
-        hidden += _column(connection, _BOOKKEEPING, (ns,))
+        unseen = _column(connection, _UNSEEN, (ns, scope.agent, scope.session))
+        if unseen:
+            mask &= ~np.isin(vectors.walls, unseen)
+        hidden = _column(connection, _BOOKKEEPING, (ns,))
         # A reader's snapshot may be older than the matrix: what it cannot see yet is not there for it.
         horizon = connection.execute("SELECT coalesce(max(n), 0) FROM version").get
         mask &= matrix.row_ids <= horizon
@@ -101,30 +124,34 @@ class Search:
             mask &= ~matrix.mask(hidden)
         return mask
 
-    def _caught_up(self, connection: Connection, ns: int) -> NamespaceMatrix:
-        matrix, last = self._matrices.get(ns, (None, 0))
-        if matrix is None:
-            matrix = NamespaceMatrix(self._dimension)
+    def _caught_up(self, connection: Connection, ns: int) -> _Vectors:
+        known = self._vectors.get(ns)
+        if known is None:
+            known = self._vectors[ns] = _Vectors(NamespaceMatrix(self._dimension), np.empty(0, np.int64))
         rows = fetch(
             connection,
-            "SELECT n, vector FROM version WHERE ns = ? AND n > ? AND vector IS NOT NULL ORDER BY n",
-            (ns, last),
+            "SELECT n, w, vector FROM version WHERE ns = ? AND n > ? AND vector IS NOT NULL ORDER BY n",
+            (ns, known.last),
         )
         if rows:
-            numbers, blobs = zip(*rows, strict=True)
-            matrix.append(np.array(numbers, np.int64), from_blobs(blobs, self._dimension))
-            last = numbers[-1]
-        self._matrices[ns] = (matrix, last)
-        return matrix
+            numbers, walls, blobs = zip(*rows, strict=True)
+            known.matrix.append(np.array(numbers, np.int64), from_blobs(blobs, self._dimension))
+            known.walls = np.append(known.walls, np.array(walls, np.int64))
+            known.last = numbers[-1]
+        return known
 
     def cosines(self, sight: Sight, query: NDArray[np.float32], wanted: NDArray[np.int64]) -> NDArray[np.float64]:
         """Cosines of these versions; 0 for one without a vector."""
         total = np.zeros(len(wanted))
         with self._lock:
             for ns in sight.namespaces:
-                if ns in self._matrices:
-                    total += self._matrices[ns][0].scores(query, wanted)
+                if ns in self._vectors:
+                    total += self._vectors[ns].matrix.scores(query, wanted)
         return total
+
+    def any_dead(self, connection: Connection, numbers: NDArray[np.int64]) -> bool:
+        """Whether one of these is what a search among the living leaves out."""
+        return connection.execute(_ANY_DEAD, (ids(numbers.tolist()),)).get is not None
 
     def by_text(self, connection: Connection, sight: Sight, query: str, k: int, *, live: bool) -> Hits:
         """The best matches by full text."""
@@ -169,17 +196,16 @@ class Search:
         self._frequencies[term] = (min(counts, default=0), total)
         return self._frequencies[term][0]
 
-    def constrains(self, connection: Connection, sight: Sight, kinds: Collection[str]) -> list[tuple[int, bytes]]:
-        """Current versions of these kinds that are visible, with their vectors."""
+    def constrains(self, connection: Connection, sight: Sight) -> list[tuple[int, bytes]]:
+        """Current versions of the kinds that constrain, as far as they are visible, with their vectors."""
         scope = sight.scope
-        marks = ", ".join("?" * len(kinds))
         found: list[tuple[int, bytes]] = []
         for ns in sight.namespaces:
             rows = fetch(
                 connection,
                 "SELECT v.n, v.vector FROM version v JOIN unit u ON u.current = v.n"
-                f" WHERE v.ns = ? AND v.kind IN ({marks}) AND {_VISIBLE} ORDER BY v.n",
-                (ns, *kinds, ns, scope.agent, scope.session),
+                f" WHERE v.ns = ? AND {_CONSTRAINT} AND {_VISIBLE} ORDER BY v.n",
+                (ns, ns, scope.agent, scope.session),
             )
             found.extend((n, vector) for n, vector in rows)
         return found
