@@ -102,6 +102,20 @@ def test_a_figure_is_the_median_of_rounds_and_of_their_ratios() -> None:
     assert taken.rate == 2.0
 
 
+def test_a_round_takes_figure_and_floor_by_turns() -> None:
+    order: list[str] = []
+
+    def take(name: str, seconds: float) -> float:
+        order.append(name)
+        return seconds
+
+    taken = beside(
+        "b", "c", 1, figure=lambda: take("mine", 6.0), floor=lambda: take("least", 2.0), floor_name="f", turns=3
+    )
+    assert order == ["least", "mine"] * 3 * ROUNDS
+    assert (taken.seconds, taken.floor_seconds, taken.ratio) == (6.0, 2.0, 3.0)
+
+
 def test_timing_calls_as_often_as_asked() -> None:
     calls: list[int] = []
     assert timed(lambda: calls.append(1), 7) > 0

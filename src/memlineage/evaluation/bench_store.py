@@ -19,6 +19,9 @@ from memlineage.model.unit import Unit
 
 __all__ = ["store"]
 
+_TIMES = 10
+"""Units stored in one turn, before the floor has its turn: durable commits vary from second to second."""
+
 
 def store(sizes: Sequence[int], folder: Path) -> list[Figure]:
     """Figures at each size, in files below `folder`."""
@@ -30,12 +33,12 @@ def _at(size: int, folder: Path) -> list[Figure]:
     with open_memory(path, durability="normal") as memory:
         units = fill(memory.scope(user="ann"), sentences("en", size))
     body = bytes(bytes_per_unit(str(path)))
-    times = min(100, max(3, size // 5))
+    turns = min(10, max(1, size // 50))
     found = []
     for durability in ("full", "normal"):
         raw = RawTable(str(folder / f"raw-{size}-{durability}.db"), durability=durability)
         with open_memory(path, durability=durability) as memory:
-            found.append(_one(size, memory, units, raw, body, times, durability))
+            found.append(_one(size, memory, units, raw, body, turns, durability))
             if durability == "full":
                 found.append(_batch(size, memory, units, raw, body))
         raw.close()
@@ -43,10 +46,10 @@ def _at(size: int, folder: Path) -> list[Figure]:
 
 
 def _one(
-    size: int, memory: Memory, units: Sequence[Unit], raw: RawTable, body: bytes, times: int, durability: str
+    size: int, memory: Memory, units: Sequence[Unit], raw: RawTable, body: bytes, turns: int, durability: str
 ) -> Figure:
     scope = memory.scope(user="ann")
-    texts = iter(sentences("en", times * ROUNDS, seed=1))
+    texts = iter(sentences("en", _TIMES * turns * ROUNDS, seed=1))
     parents = _parents(units)
 
     def work() -> object:
@@ -56,8 +59,9 @@ def _one(
         "store",
         f"one, {durability.upper()}",
         size,
-        figure=lambda: timed(work, times),
-        floor=lambda: timed(lambda: raw.insert(body), times),
+        figure=lambda: timed(work, _TIMES),
+        floor=lambda: timed(lambda: raw.insert(body), _TIMES),
+        turns=turns,
         floor_name=f"raw insert of {len(body)} bytes",
     )
 

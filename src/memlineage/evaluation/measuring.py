@@ -2,7 +2,7 @@
 
 Absolute times say more about the machine than about the code. So each figure has a *floor*, the least that the job
 can cost there (the raw insert of the same bytes, the bare matrix product), and the ratio of the two is what counts.
-Each of the five rounds takes the floor and the figure one after the other: what slows the machine slows both. The
+Each of the five rounds takes the floor and the figure in turns: what slows the machine slows both. The
 ratio given is the median of the five ratios, which is not the ratio of the two medians.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from statistics import median
+from statistics import fmean, median
 from typing import Final
 
 import msgspec
@@ -68,9 +68,14 @@ def beside(
     floor: Callable[[], float],
     floor_name: str,
     items: int = 1,
+    turns: int = 1,
 ) -> Figure:
-    """Take both, five times each. `figure` and `floor` return the seconds of one operation."""
-    pairs = [(floor(), figure()) for _ in range(ROUNDS)]
+    """Take both in each of five rounds, `turns` times by turns.
+
+    `figure` and `floor` return the seconds of one operation, which is best a mean over several: the first one after
+    the other side had its turn finds the caches cold.
+    """
+    pairs = [_round(floor, figure, turns) for _ in range(ROUNDS)]
     return Figure(
         benchmark=benchmark,
         case=case,
@@ -81,3 +86,8 @@ def beside(
         ratio=median(mine / least for least, mine in pairs),
         items=items,
     )
+
+
+def _round(floor: Callable[[], float], figure: Callable[[], float], turns: int) -> tuple[float, float]:
+    taken = [(floor(), figure()) for _ in range(turns)]
+    return fmean(least for least, _ in taken), fmean(mine for _, mine in taken)
