@@ -59,7 +59,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         assert_consistent(self.world.memory)
-        self.world.close()
+        self.world.memory.close()
         if self.folder is not None:
             self.folder.cleanup()
 

@@ -23,13 +23,12 @@ _UNSAID: Final = (CauseKind.INVALID, CauseKind.RETRACTED, CauseKind.QUARANTINED)
 _ACTIVE: Final = (Status.ACTIVE, Status.PENDING, Status.CONTAMINATED)
 
 
-class Reading:
-    """One question to a history at one instant. It must not outlive the next act."""
+class Recorded:
+    """What was recorded, asked at one instant (sections 1 and 5)."""
 
     def __init__(self, history: History, now: int) -> None:
         self.history = history
         self.now = now
-        self._standings: dict[tuple[Handle, bool], Standing] = {}
 
     def holds(self, ref: Handle, *kinds: CauseKind) -> bool:
         """Whether any of those causes is recorded and not restored."""
@@ -50,6 +49,30 @@ class Reading:
         """Later versions that are not quarantined."""
         quarantined = CauseKind.QUARANTINED
         return [r for r in self.history.versions if r[0] == ref[0] and r > ref and not self.holds(r, quarantined)]
+
+    def exempt(self, ref: Handle, child: Handle) -> bool:
+        """What replaces a thing may be derived from it: being superseded does not count here."""
+        group = self.history.versions[ref].group
+        return (child[0] == ref[0] and child > ref) or (
+            group is not None and group == self.history.versions[child].group
+        )
+
+    def ancestors(self, refs: Iterable[Handle], *, verdicts: bool) -> set[Handle]:
+        """Those and all they come from, over every role but `revises`; equivalences count if asked for."""
+        found: set[Handle] = set()
+        todo = list(refs)
+        while todo:
+            ref = todo.pop()
+            if ref not in found:
+                found.add(ref)
+                sets = (self.history.versions[ref].parents, *self.history.late.get(ref, ()))
+                todo += [p.ref for parents in sets for p in parents if p.role is not Role.REVISES]
+                todo += [newer for older, newer in self.history.verdicts if verdicts and older == ref]
+        return found
+
+
+class Ranked(Recorded):
+    """Integrity, and the order that follows from it (sections 3 and 10)."""
 
     def level(self, principal: str) -> Integrity:
         """As registered now."""
@@ -74,12 +97,13 @@ class Reading:
         version, integrity = self.history.versions[ref], self.integrity(ref)
         return integrity, authority(version.creator, integrity), version.timestamp, version.seq
 
-    def exempt(self, ref: Handle, child: Handle) -> bool:
-        """What replaces a thing may be derived from it: being superseded does not count here."""
-        group = self.history.versions[ref].group
-        return (child[0] == ref[0] and child > ref) or (
-            group is not None and group == self.history.versions[child].group
-        )
+
+class Reading(Ranked):
+    """One question to a history at one instant. It must not outlive the next act."""
+
+    def __init__(self, history: History, now: int) -> None:
+        super().__init__(history, now)
+        self._standings: dict[tuple[Handle, bool], Standing] = {}
 
     def condition(self, ref: Handle, child: Handle, competition: bool) -> Standing:
         """What a parent passes to a child over a strong edge."""
@@ -146,19 +170,6 @@ class Reading:
     def state(self, ref: Handle) -> State:
         """All of it."""
         return State(self.status(ref), self.standing(ref), self.integrity(ref), self.current(ref[0]) == ref)
-
-    def ancestors(self, refs: Iterable[Handle], *, verdicts: bool) -> set[Handle]:
-        """Those and all they come from, over every role but `revises`; equivalences count if asked for."""
-        found: set[Handle] = set()
-        todo = list(refs)
-        while todo:
-            ref = todo.pop()
-            if ref not in found:
-                found.add(ref)
-                sets = (self.history.versions[ref].parents, *self.history.late.get(ref, ()))
-                todo += [p.ref for parents in sets for p in parents if p.role is not Role.REVISES]
-                todo += [newer for older, newer in self.history.verdicts if verdicts and older == ref]
-        return found
 
     def dead(self, new: Version) -> list[Handle]:
         """What the guard of section 10 takes a new version for a repetition of."""

@@ -59,10 +59,6 @@ class SqliteWorld:
         self.memory.close()
         self.memory = self._open()
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self.memory.close()
-
     def register(self, principal: str, level: Integrity) -> None:
         """See `World`."""
         self.memory.register(principal, level=level)
