@@ -210,7 +210,7 @@ def _held(writer: Writer, n: int) -> set[int]:
 
 
 def _parents(unit: Unit) -> Iterable[Link]:
-    """The same parents at their current versions (api.md)."""
+    """The same parents at their current versions."""
     for edge in unit.lineage.dependencies:
         if edge.justification == 0 and edge.role in _CARRIED:
             yield Link(Target(edge.parent.id, None), edge.role, round(edge.weight * MICRO))

@@ -264,7 +264,7 @@ def _id_of(writer: Writer, known: Known) -> str:
 
 
 def _carry_over(draft: Draft, old: Unit) -> Draft:
-    """Labels carry over unless given; lineage never does (api.md)."""
+    """Labels carry over unless given; lineage never does."""
     if draft.visibility is not None and draft.visibility is not old.visibility:
         raise InvalidInputError(f"visibility of {old.id} is {old.visibility.value!r} and never changes")
     kept: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""From the rules that fire to one decision (policy.md, "Deciding").
+"""From the rules that fire to one decision (docs/policies.md, "Deciding").
 
 1. A rule is asked when it names the request, its layer applies and its exception has not run out. It fires as the
    interpreter says. Rules in shadow and async mode are recorded and change nothing; a rule in warn mode only flags.

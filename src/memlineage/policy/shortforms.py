@@ -135,7 +135,7 @@ def _freshness(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
 
 
 def _dependency_consistency(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
-    """Row B3, third policy: semantics.md, section 2, last paragraph but one. History, trace and explain are exempt."""
+    """Row B3, third policy: semantics.md, section 2, "reads withhold". History, trace and explain are exempt."""
     found = reader.shape.mapping(node, ("pending",))
     pending = reader.shape.choice(found["pending"], ("flag", "withhold"), "unknown_value") if found else "flag"
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["CONSTRAINT_KINDS", "CONSTRAINT_LIMIT", "Binding", "ConstraintCandidate", "rank_constraints"]
 
 CONSTRAINT_KINDS: Final = frozenset({"constraint", "preference", "goal"})
-"""Kinds of units that constrain (api.md)."""
+"""Kinds of units that constrain."""
 CONSTRAINT_LIMIT: Final = 8
-"""How many constraints accompany one question by default (api.md)."""
+"""How many constraints accompany one question by default."""
 RELEVANT: Final = 0.35
 """Least evidence, in [0, 1], on the strongest of the three sides."""
 

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 COMMON_SHARE: Final = 0.05
-"""A term in more than this share of the documents is dropped from a query (storage.md: 56 ms against 1.8 at 100k)."""
+"""A term in more than this share of the documents is dropped from a query (at 100k: 56 ms with, 1.8 without)."""
 MAX_QUERY_TERMS: Final = 256
 """Distinct terms taken from one query; what follows is ignored, so that a pasted document stays a bounded query."""
 MAX_MATCH_TERMS: Final = 64

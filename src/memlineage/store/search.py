@@ -178,7 +178,7 @@ class Search:
         return Hits(np.array([n for n, _ in rows], np.int64), np.array([score for _, score in rows], np.float64))
 
     def _telling(self, connection: Connection, terms: Sequence[str]) -> list[str]:
-        """Drop terms that nearly every document has (storage.md: they cost most and say least)."""
+        """Drop terms that nearly every document has (they cost most and say least)."""
         total = int(connection.execute("SELECT coalesce(max(n), 0) FROM version").get)
         frequency = {term: self._frequency(connection, term, total) for term in terms} if total >= 200 else {}
         return keep_terms(terms, frequency, total)
