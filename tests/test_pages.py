@@ -129,6 +129,23 @@ def test_the_glossary_has_every_word_that_is_shown() -> None:
     assert sorted(word for word in words if f"`{word}`" not in glossary) == []
 
 
+def test_every_mark_of_a_feature_in_the_code_is_explained() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    marks = {
+        mark for found in re.findall(r"\brows? ([A-H]\d[A-H\d, ]*)", source) for mark in re.findall(r"[A-H]\d+", found)
+    }
+    told = re.findall(r"^\| ([A-H]\d[^|]*) \|", (REPOSITORY / "docs" / "features.md").read_text("utf-8"), re.MULTILINE)
+    assert marks
+    assert marks - {mark for entry in told for mark in entry.split(", ")} == set()
+
+
+def test_every_section_that_the_code_refers_to_exists() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    numbers = {n for found in re.findall(r"sections? ([\d, and]+)", source) for n in re.findall(r"\d+", found)}
+    page = (REPOSITORY / "docs" / "semantics.md").read_text(encoding="utf-8")
+    assert numbers - set(re.findall(r"^## (\d+)\.", page, re.MULTILINE)) == set()
+
+
 def test_both_readmes_tell_the_same() -> None:
     """The translation has the sections, examples and links of the original, in the same order."""
     english, chinese = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md"))
