@@ -18,8 +18,8 @@ from memlineage.engine.results import Change, Consequences
 from memlineage.engine.snapshot import Known, resolve
 from memlineage.engine.writing import Writing
 from memlineage.errors import CycleError, InvalidInputError, PolicyViolationError, QuotaError
-from memlineage.lineage.graph import shown
 from memlineage.lineage.paths import closes_cycle
+from memlineage.lineage.standing import Settlement
 from memlineage.model.content import check_name, check_text
 from memlineage.model.principal import HOST, Integrity
 from memlineage.model.scope import Scope
@@ -55,7 +55,7 @@ class ConsequencesVerbs:
         """Hold a cause against a version; all that follows is in force when this returns."""
         principal = acting.decider(by)
         said = _reason(reason)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             known, unit = self._permitted(writer, acting, target, verb or _VERBS[kind], principal)
             if CauseKind.ERASED in {cause.kind for cause in unit.causes}:
                 raise InvalidInputError(f"{unit.ref} was erased; nothing more can be held against it")
@@ -66,7 +66,7 @@ class ConsequencesVerbs:
         """Retract every current version in this scope's own walls that is not retracted yet; returns how many."""
         principal = acting.decider(by)
         said = _reason(reason)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             rows = [
                 n
                 for ns in writer.names.namespaces(acting.scope)
@@ -82,21 +82,24 @@ class ConsequencesVerbs:
     def distrust(
         self, principal: str, *, since: datetime | None, until: datetime | None, reason: str | None
     ) -> list[Consequences]:
-        """Invalidate what a principal said in a span of time, everywhere. The operator's act."""
+        """Invalidate what a principal said in a span of time, everywhere. The operator's act.
+
+        One answer for each unit; what fell with them, if it was not distrusted itself, is told by the last.
+        """
         said = _reason(reason)
         first = 0 if since is None else check_instant(since, name="since")
         last = _END if until is None else check_instant(until, name="until")
         with self._core.write() as writer:
-            rows = fetch(writer.connection, QUERIES["said_between"], (principal, first, last))
-            numbers = [n for (n,) in rows]
+            numbers = [n for (n,) in fetch(writer.connection, QUERIES["said_between"], (principal, first, last))]
             for unit in read_units(writer.connection, writer.names, numbers).values():
                 acting = background(Scope.of(unit.wall))
                 self._enforcement.act_on("invalidate", acting, unit, by=HOST, now_us=writer.now_us, names=writer.names)
             for n in numbers:
                 writer.add_cause(n, CauseKind.INVALID, by=HOST, reason=said)
-            writer.settle()
+            fallen = _fallen(writer, writer.settle(), set(numbers), None)
             units = read_units(writer.connection, writer.names, numbers)
-            return [Consequences(unit=unit) for unit in units.values()]
+        answers = [Consequences(unit=units[n]) for n in numbers[:-1]]
+        return [*answers, *(msgspec.structs.replace(fallen, unit=units[n]) for n in numbers[-1:])]
 
     def restore(
         self, acting: Acting, target: Target, *, cause: str | None, by: str | None, reason: str | None
@@ -105,7 +108,7 @@ class ConsequencesVerbs:
         principal = acting.decider(by)
         said = _reason(reason)
         kind = None if cause is None else _cause_kind(cause)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             known, unit = self._permitted(writer, acting, target, "restore", principal)
             held = [c for c in unit.causes if c.kind is not CauseKind.ERASED and kind in (None, c.kind)]
             if not held:
@@ -116,7 +119,8 @@ class ConsequencesVerbs:
             if latest.kind is CauseKind.EXPIRED:  # the waiver also takes back what time alone has recorded
                 lifted += [c for c in held if c is not latest and c.kind is latest.kind and _by_time(c)]
             for removed in lifted:
-                writer.lift_cause(known.n, removed.seq, removed.kind, by=principal, reason=said)
+                waive = removed.kind is CauseKind.EXPIRED
+                writer.lift_cause(known.n, removed.seq, by=principal, reason=said, waive=waive)
             return _settled(writer, acting, known.n)
 
     def reverify(
@@ -125,7 +129,7 @@ class ConsequencesVerbs:
         """Add a justification of one's own word, a unit that can be invalidated itself, and evidence."""
         principal = acting.decider(by)
         [item] = self._writing.prepare([word])
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             known, unit = self._permitted(writer, acting, target, "reverify", principal)
             edges = link_edges(writer, acting, evidence)
             item = msgspec.structs.replace(item, draft=msgspec.structs.replace(item.draft, visibility=unit.visibility))
@@ -139,7 +143,7 @@ class ConsequencesVerbs:
     ) -> Consequences:
         """Add a justification by other units that say so independently."""
         principal = acting.decider(creator)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             known, unit = self._permitted(writer, acting, target, "corroborate", principal)
             edges = link_edges(writer, acting, depends_on)
             self._justify(writer, acting, known, unit, edges, principal)
@@ -171,7 +175,7 @@ class ConsequencesVerbs:
                 "corroborate", unit, writer.now_us, f"its evidence is of lower integrity than {unit.integrity.name}"
             )
             raise PolicyViolationError(decision, str(decision))
-        writer.add_justification(known.n, edges)
+        writer.add_justification(known.n, edges, by=principal)
 
     def endorse(
         self,
@@ -189,7 +193,7 @@ class ConsequencesVerbs:
         said = check_text(reason, name="reason", limit=10_000)
         bound = None if action is None else check_name(action, name="action")
         expires_us = None if expires is None else check_instant(expires, name="expires")
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             known, unit = self._permitted(writer, acting, target, "endorse", principal, level)
             mine = min(writer.names.level_of(principal), writer.names.level_of(acting.actor))
             if mine < level:
@@ -241,25 +245,27 @@ def _nothing_to_restore(unit: Unit, cause: str | None) -> str:
 
 def _settled(writer: Writer, acting: Acting, n: int) -> Consequences:
     """Settle, and say what changed, as far as this scope can see."""
-    settlement = writer.settle()
-    moved = _visible(writer, acting, sorted(settlement.was.keys() - {n}))
+    found = _fallen(writer, writer.settle(), {n}, acting)
+    unit = read_units(writer.connection, writer.names, [n])[n]
+    return msgspec.structs.replace(found, unit=unit)
+
+
+def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Acting | None) -> Consequences:
+    """What else has another status now; without an actor, in all walls. The unit itself is filled in by the caller."""
+    moved = [n for n in sorted(settlement.was) if n not in acted and settlement.before(n) is not settlement.after(n)]
+    moved = moved if acting is None else _visible(writer, acting, moved)
     reported = moved[:_REPORTED]
     refs = read_refs(writer.connection, reported)
-    after = writer.graph().load(reported)
-    changes = []
-    for m in reported:
-        now = shown(after[m].own, after[m].winner, after[m].standing)
-        before = shown(*settlement.was[m])
-        if before is not now:
-            changes.append(Change(ref=refs[m], before=before, after=now))
     actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(moved),))] if moved else []
-    units = read_units(writer.connection, writer.names, [n, *actions])
+    units = read_units(writer.connection, writer.names, [next(iter(acted), 0), *actions])
     return Consequences(
-        unit=units[n],
-        changed=tuple(changes),
-        count=len(settlement.was.keys() - {n}),
+        unit=next(iter(units.values())),
+        changed=tuple(
+            Change(ref=refs[m], before=settlement.before(m), after=settlement.after(m)) for m in reported
+        ),
+        count=len(moved),
         actions=tuple(units[m] for m in actions),
-    )
+    )  # fmt: skip
 
 
 def _visible(writer: Writer, acting: Acting, numbers: Sequence[int]) -> list[int]:

@@ -19,6 +19,7 @@ from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
 from memlineage.errors import PolicyViolationError
 from memlineage.model.ids import uuid7
+from memlineage.model.principal import HOST
 from memlineage.model.time import to_us
 from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
@@ -59,12 +60,12 @@ class Core:
         return uuid7(now_us, os.urandom(10))
 
     @contextmanager
-    def write(self, *, let_time_pass: bool = True) -> Iterator[Writer]:
+    def write(self, *, actor: str = HOST, let_time_pass: bool = True) -> Iterator[Writer]:
         """One act, in one transaction. Taking a policy into force must not expire things by the one before it."""
         try:
             with self.database.writing() as connection:
                 names = Names(connection, self._names)
-                writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0)
+                writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0, actor=actor)
                 waiting = self.before_first_write
                 if waiting is not None:
                     waiting(writer)

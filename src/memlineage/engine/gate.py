@@ -214,7 +214,7 @@ class Gate:
         tool = self._core.tools.need(action)
         bound = action_hash(tool.name, arguments)
         arguments = plain_arguments(arguments)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             snapshot = Snapshot(writer.connection, writer.names, writer.now_us, self._core.policies.quorum or 0)
             decision, approval = self._judge(acting, snapshot, tool.name, arguments, justification, by)
             self._enforcement.record(writer.now_us, decision)

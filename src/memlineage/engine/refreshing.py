@@ -130,7 +130,7 @@ class Refreshing:
         mine = f"mine:{os.getpid()}:{os.urandom(6).hex()}"
         now = time.time_ns() // 1000
         try:
-            with self._core.write() as writer:
+            with self._core.write(actor=acting.actor) as writer:
                 current = writer.connection.execute("SELECT current FROM unit WHERE u = ?", (stale.u,)).get
                 if current != stale.n:
                     return ""

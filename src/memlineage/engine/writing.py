@@ -98,7 +98,7 @@ class Writing:
     def store(self, acting: Acting, drafts: Sequence[Draft], *, reserved: bool = False) -> list[Unit]:
         """Write new units, all or none."""
         prepared = self.prepare(drafts)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             written = [self.store_one(writer, acting, item, reserved=reserved) for item in prepared]
             writer.settle()
             units = _units(writer, written)
@@ -137,7 +137,7 @@ class Writing:
     ) -> Unit:
         """Write the next version of a unit."""
         [item] = self.prepare([draft], target)
-        with self._core.write() as writer:
+        with self._core.write(actor=acting.actor) as writer:
             written = self.update_one(
                 writer, acting, target, item, if_version=if_version, replayed=replayed, reserved=reserved
             )

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from memlineage.lineage.graph import OWN_SUPERSEDED, Graph, Node
-from memlineage.model.state import CauseKind, Standing
+from memlineage.lineage.graph import OWN_SUPERSEDED, Graph, Node, shown
+from memlineage.model.state import CauseKind, Standing, Status
 
 __all__ = ["Settlement", "condition", "contaminates", "resettle", "standing_of", "troubles_nobody"]
 
@@ -35,12 +35,22 @@ class Settlement(msgspec.Struct, frozen=True):
     Attributes:
         standing: new standing of each version whose standing changed.
         winner: new winner (0 for none) of each version whose lost key changed.
-        was: (own state, winner, standing) before, of each version in either.
+        was: (own state, winner, standing) before, of each version in either, and of the seeds.
+        now: the same, after.
     """
 
     standing: dict[int, int]
     winner: dict[int, int]
     was: dict[int, tuple[int, int, int]]
+    now: dict[int, tuple[int, int, int]]
+
+    def before(self, n: int) -> Status:
+        """The status shown before."""
+        return shown(*self.was[n])
+
+    def after(self, n: int) -> Status:
+        """The status shown now."""
+        return shown(*self.now[n])
 
 
 def condition(parent: Node, child: Node, nodes: Mapping[int, Node]) -> int:
@@ -110,12 +120,12 @@ def resettle(graph: Graph, seeds: Iterable[int], recheck: Recheck | None = None)
     lost: dict[int, int] = {}
     winners = _compete(graph, seeds | changed | ranked, lost)
     _sweep(graph, seeds | changed | set(winners), standing_of, before)
-    nodes = graph.load([*before, *winners])
+    nodes = graph.load([*before, *winners, *seeds])
     standing = {n: nodes[n].standing for n, old in before.items() if nodes[n].standing != old}
-    was = {
-        n: (nodes[n].own, lost.get(n, nodes[n].winner), before.get(n, nodes[n].standing)) for n in [*standing, *winners]
-    }
-    return Settlement(standing, winners, was)
+    touched = [*standing, *winners, *seeds]
+    was = {n: (nodes[n].own, lost.get(n, nodes[n].winner), before.get(n, nodes[n].standing)) for n in touched}
+    now = {n: (nodes[n].own, nodes[n].winner, nodes[n].standing) for n in touched}
+    return Settlement(standing, winners, was, now)
 
 
 def _sweep(graph: Graph, seeds: set[int], evaluate: Evaluate, before: dict[int, int]) -> set[int]:

@@ -33,11 +33,17 @@ _EXPIRED: Final = int(CauseKind.EXPIRED)
 
 
 class Writer:
-    """Writes to one connection inside one transaction. `now_us` never goes back behind the last event."""
+    """Writes to one connection inside one transaction. `now_us` never goes back behind the last event.
 
-    def __init__(self, connection: Connection, names: Names, now_us: int, quorum: int = 0) -> None:
+    `actor` is who was authenticated; acts record it beside `by`, which is a claim.
+    """
+
+    def __init__(
+        self, connection: Connection, names: Names, now_us: int, quorum: int = 0, *, actor: str = HOST
+    ) -> None:  # fmt: skip
         self.connection = connection
         self.names = names
+        self.actor = actor
         self._quorum = quorum
         seq, last = connection.execute("SELECT seq, ts_us FROM event ORDER BY seq DESC LIMIT 1").get or (0, 0)
         self.now_us = max(now_us, last)
@@ -46,6 +52,7 @@ class Writer:
         self._graph: StoreGraph | None = None
         self._touched_units: set[int] = set()
         self._seeds: set[int] = set()
+        self._own_before: dict[int, int] = {}
         self._releveled: set[int] = set()
 
     def graph(self) -> StoreGraph:
@@ -71,14 +78,15 @@ class Writer:
     def register_principal(self, name: str, level: int | None = None, verifier: bool | None = None) -> int:
         """Register a principal's level, or whether it may verify; None leaves what was. Writes an event."""
         p = self.names.find_principal(name)
-        salt = os.urandom(SALT_BYTES)
         if p is None:
+            salt = os.urandom(SALT_BYTES)
             p = int(self.connection.execute("SELECT coalesce(max(p), 0) + 1 FROM principal").get)
             self.connection.execute("INSERT INTO principal (p, name, salt) VALUES (?, ?, ?)", (p, name, salt))
+        else:  # one salt for good, so that every commitment to the name can be opened
+            salt = self.connection.execute("SELECT salt FROM principal WHERE p = ?", (p,)).get
         self.connection.execute(
-            "UPDATE principal SET level = coalesce(?2, level), verifier = coalesce(?3, verifier), salt = ?4"
-            " WHERE p = ?1",
-            (p, level, verifier, salt),
+            "UPDATE principal SET level = coalesce(?2, level), verifier = coalesce(?3, verifier) WHERE p = ?1",
+            (p, level, verifier),
         )
         body = {"level": level, "name": commitment(salt, name.encode()), "p": p, "verifier": verifier}
         self.event(EventKind.PRINCIPAL, body)
@@ -178,32 +186,41 @@ class Writer:
         salt = os.urandom(SALT_BYTES)
         p = self.principal(by)
         said = None if reason is None else commitment(salt, reason.encode())
-        seq = self.event(EventKind.CAUSE, {"by": p, "cause": int(kind), "n": n, "reason": said})
+        body = {"actor": self.principal(self.actor), "by": p, "cause": int(kind), "n": n, "reason": said}
+        seq = self.event(EventKind.CAUSE, body)
         self.connection.execute(QUERIES["put_cause"], (seq, n, int(kind), p, reason, salt, self.now_us))
         self._touch(n)
         return seq
 
-    def lift_cause(self, n: int, cause: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
-        """Remove one cause. Lifting `expired` waives the version's time limit for good."""
+    def lift_cause(
+        self, n: int, cause: int, *, by: str, reason: str | None, waive: bool = False
+    ) -> int:  # fmt: skip
+        """Remove one cause; `waive` frees the version from its time limit for good."""
         salt = os.urandom(SALT_BYTES)
         said = None if reason is None else commitment(salt, reason.encode())
-        body = {"by": self.principal(by), "cause": cause, "n": n, "reason": said, "waived": kind == _EXPIRED}
+        body = {
+            "actor": self.principal(self.actor), "by": self.principal(by), "cause": cause, "n": n, "reason": said,
+            "waived": waive,
+        }  # fmt: skip
         seq = self.event(EventKind.LIFT, body)
         self.connection.execute(
             "UPDATE cause SET lifted = ?, lift_reason = ?, lift_salt = ? WHERE n = ? AND seq = ?",
             (seq, reason, salt, n, cause),
         )
-        if kind == _EXPIRED:
+        if waive:
             self.connection.execute("UPDATE version SET waived = 1 WHERE n = ?", (n,))
         self._touch(n)
         return seq
 
-    def add_justification(self, n: int, edges: Collection[NewEdge]) -> int:
+    def add_justification(self, n: int, edges: Collection[NewEdge], *, by: str) -> int:
         """Add an alternative justification; returns its number. The caller has checked for cycles."""
         number = 1 + int(
             self.connection.execute("SELECT coalesce(max(justification), 0) FROM edge WHERE child = ?", (n,)).get
         )
-        body = {"edges": [[e.parent, e.role, e.weight] for e in edges], "justification": number, "n": n}
+        body = {
+            "actor": self.principal(self.actor), "by": self.principal(by), "justification": number, "n": n,
+            "edges": [[edge.parent, edge.role, edge.weight] for edge in edges],
+        }  # fmt: skip
         self.event(EventKind.JUSTIFY, body)
         self._write_edges(n, number, edges)
         self._seeds.add(n)
@@ -218,7 +235,8 @@ class Writer:
         salt = os.urandom(SALT_BYTES)
         p = self.principal(by)
         body = {
-            "action": action, "by": p, "expires_us": expires_us, "level": level, "n": n,
+            "action": None if action is None else commitment(salt, action.encode()),
+            "actor": self.principal(self.actor), "by": p, "expires_us": expires_us, "level": level, "n": n,
             "reason": commitment(salt, reason.encode()),
         }  # fmt: skip
         seq = self.event(EventKind.ENDORSE, body)
@@ -245,18 +263,22 @@ class Writer:
     def settle(self) -> Settlement:
         """Bring own states, integrity, standings and lost keys up to date."""
         if not (self._touched_units or self._seeds or self._releveled):
-            return Settlement({}, {}, {})
+            return Settlement({}, {}, {}, {})
         for u in self._touched_units:
             self._seeds |= self._settle_own(u)
         self._graph = None
         reranked = self._relevel(self.graph(), self._releveled)
         seeds = self._seeds | reranked
-        settlement = Settlement({}, {}, {})
+        settlement = Settlement({}, {}, {}, {})
         if seeds:
             self._graph = None
             graph = self.graph()
             settlement = resettle(graph, seeds, self._recheck(graph, seeds) if self._quorum else None)
             self._put(settlement)
+            for n, own in self._own_before.items():  # the rules saw the own state as it is now already
+                _, winner, standing = settlement.was[n]
+                settlement.was[n] = (own, winner, standing)
+        self._own_before = {}
         self._touched_units, self._seeds, self._releveled = set(), set(), set()
         self._graph = None
         return settlement
@@ -304,6 +326,7 @@ class Writer:
             replaced = replaced or not quarantined
             if own != was_own or quarantined != was_quarantined:
                 self.connection.execute(QUERIES["put_own"], (n, own, quarantined))
+                self._own_before[n] = was_own
                 moved = True
         current = current or rows[-1][0]
         self.connection.execute("UPDATE unit SET current = ?2 WHERE u = ?1 AND current <> ?2", (u, current))
