@@ -135,7 +135,7 @@ CHANGES = {
     "DELETE FROM context": "is not there",
     "INSERT INTO context VALUES (x'00', x'00')": "no version names it",
     "UPDATE context SET body = x'00'": "is not the hash of its body",
-    "UPDATE idempotency SET n = 999": "version 999 is not there",
+    "UPDATE version SET retry = 'system other' WHERE retry IS NOT NULL": "does not fit the record commitment",
     "INSERT INTO refresh VALUES (999, NULL, 0, 0)": "refresh 999",
     "UPDATE decision SET effect = 'allow'": "decision",
     "UPDATE decision SET body = x'00'": "decision",
@@ -197,7 +197,7 @@ def test_an_event_in_another_spelling_is_named(memory: ml.Memory) -> None:
 
 def test_a_cycle_is_named_instead_of_running_for_ever(memory: ml.Memory) -> None:
     with memory._core.write() as writer:
-        writer.event(EventKind.JUSTIFY, {"edges": [[4, 0, 1000000]], "justification": 1, "n": 2})
+        writer.event(EventKind.JUSTIFY, {"actor": 1, "by": 1, "edges": [[4, 0, 1000000]], "justification": 1, "n": 2})
         writer.connection.execute("INSERT INTO edge VALUES (2, 1, 4, 0, 1000000)")
     with pytest.raises(AssertionError, match=r"version 2 .*: is its own ancestor"):
         assert_consistent(memory)

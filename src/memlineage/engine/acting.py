@@ -27,16 +27,23 @@ class Exposure:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: dict[Ref, None] = {}
+        self._ever: set[Ref] = set()
 
     def show(self, refs: Iterable[Ref]) -> None:
         """These versions were put in front of the model."""
         with self._lock:
             self._seen.update(dict.fromkeys(refs))
+            self._ever.update(self._seen)
 
     def seen(self) -> tuple[Ref, ...]:
         """What was shown since the last write, and that write."""
         with self._lock:
             return tuple(self._seen)
+
+    def ever(self) -> frozenset[Ref]:
+        """Everything that was ever shown, and everything written."""
+        with self._lock:
+            return frozenset(self._ever)
 
     def wrote(self, ref: Ref, seen: Iterable[Ref]) -> None:
         """The model wrote this, hanging on what it had seen by then: the chain goes on from here."""
@@ -44,6 +51,7 @@ class Exposure:
             for known in seen:
                 self._seen.pop(known, None)
             self._seen[ref] = None
+            self._ever.add(ref)
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):

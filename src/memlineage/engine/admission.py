@@ -17,6 +17,7 @@ from memlineage.errors import UnknownUnitError
 from memlineage.lineage.graph import Node, shown
 from memlineage.lineage.integrity import written_integrity
 from memlineage.lineage.paths import ancestry, closes_cycle
+from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
 from memlineage.model.state import Status
@@ -81,25 +82,31 @@ def exposure_edges(writer: Writer, acting: Acting, creator: str, declared: Itera
     return tuple(edges)
 
 
-def echo_of(writer: Writer, draft: Draft, edges: Sequence[NewEdge]) -> int | None:
-    """The unit that a model merely repeats (section 10): active or pending, in its exposure or its parents."""
+def echo_of(writer: Writer, acting: Acting, draft: Draft, edges: Sequence[NewEdge]) -> int | None:
+    """The unit that a model merely repeats (section 10): active or pending, in its exposure or its parents.
+
+    Its exposure is everything it was ever shown, not only what is new since it last wrote.
+    """
     if not is_model_side(draft.creator):
         return None
-    graph = writer.graph()
-    nodes = graph.load({edge.parent for edge in edges})
-    same = [nodes[e.parent] for e in edges if nodes[e.parent].form == draft.form and _usable(nodes[e.parent])]
-    claims = _claims(writer, [node.n for node in same])
-    matching = [node for node in same if _same_claim(draft.subject, draft.key, *claims[node.n])]
+    parents = {edge.parent for edge in edges}
+    shown_before = frozenset() if acting.exposure is None else acting.exposure.ever()
+    same = [
+        (n, subject, key)
+        for n, unit, version, subject, key in writer.connection.execute(QUERIES["said_alike"], (draft.form,))
+        if n in parents or Ref(unit, version) in shown_before
+    ]
+    nodes = writer.graph().load([n for n, _, _ in same])
+    matching = [
+        nodes[n]
+        for n, subject, key in same
+        if _usable(nodes[n]) and _same_claim(draft.subject, draft.key, subject, key)
+    ]
     return max(matching, key=lambda node: node.rank).n if matching else None
 
 
 def _usable(node: Node) -> bool:
     return shown(node.own, node.winner, node.standing) in {Status.ACTIVE, Status.PENDING}
-
-
-def _claims(writer: Writer, wanted: Iterable[int]) -> dict[int, tuple[str | None, str | None]]:
-    rows = (writer.connection.execute("SELECT n, subject, key FROM version WHERE n = ?", (n,)).get for n in wanted)
-    return {n: (subject, key) for n, subject, key in rows}
 
 
 def _same_claim(subject: str | None, key: str | None, other_subject: str | None, other_key: str | None) -> bool:
@@ -119,7 +126,9 @@ def admit(
     integrity = written_integrity(
         draft.creator, writer.names.level_of(draft.creator), writer.names.level_of(acting.actor), levels
     )
-    reassertion, dead = _reassertion(writer, graph, draft, edges, wall, integrity)
+    reassertion, dead = "none", None
+    if draft.kind != "action":  # a call that ran has run, whatever was thought of an earlier one
+        reassertion, dead = _reassertion(writer, graph, draft, edges, wall, integrity)
     return Admission(
         edges=all_edges,
         integrity=integrity,
@@ -133,11 +142,12 @@ def _reassertion(
     writer: Writer, graph: StoreGraph, draft: Draft, edges: Sequence[NewEdge], wall: Wall, integrity: Integrity
 ) -> tuple[str, int | None]:
     """The guard of section 10: what was found wrong stays out unless someone independent says it again."""
-    _, ns = writer.names.intern_wall(wall)
+    # The walls are tenant and user: what is dead for one agent or session of a user is dead for all of them.
+    ns = writer.names.find_namespace(wall)
     dead = [
         (n, unit)
-        for n, unit, subject, key, w in writer.connection.execute(QUERIES["said_and_dead"], (draft.form, ns))
-        if writer.names.wall(w).group == wall.group and _same_claim(draft.subject, draft.key, subject, key)
+        for n, unit, subject, key in writer.connection.execute(QUERIES["said_and_dead"], (draft.form, ns))
+        if _same_claim(draft.subject, draft.key, subject, key)
     ]
     if not dead:
         return "none", None

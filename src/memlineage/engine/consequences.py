@@ -247,16 +247,17 @@ def _settled(writer: Writer, acting: Acting, n: int) -> Consequences:
     """Settle, and say what changed, as far as this scope can see."""
     found = _fallen(writer, writer.settle(), {n}, acting)
     unit = read_units(writer.connection, writer.names, [n])[n]
+    acting.saw((unit, *found.actions))
     return msgspec.structs.replace(found, unit=unit)
 
 
 def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Acting | None) -> Consequences:
     """What else has another status now; without an actor, in all walls. The unit itself is filled in by the caller."""
     moved = [n for n in sorted(settlement.was) if n not in acted and settlement.before(n) is not settlement.after(n)]
-    moved = moved if acting is None else _visible(writer, acting, moved)
-    reported = moved[:_REPORTED]
+    seen = moved if acting is None else _visible(writer, acting, moved)
+    reported = seen[:_REPORTED]
     refs = read_refs(writer.connection, reported)
-    actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(moved),))] if moved else []
+    actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(seen),))] if seen else []
     units = read_units(writer.connection, writer.names, [next(iter(acted), 0), *actions])
     return Consequences(
         unit=next(iter(units.values())),

@@ -17,13 +17,13 @@ from memlineage.engine.decisions import DecisionLog
 from memlineage.engine.inputs import Limits
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
-from memlineage.errors import PolicyViolationError
+from memlineage.errors import PolicyViolationError, StoreError
 from memlineage.model.ids import uuid7
 from memlineage.model.principal import HOST
 from memlineage.model.time import to_us
 from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
-from memlineage.store.database import Database
+from memlineage.store.database import Connection, Database
 from memlineage.store.names import NameCache, Names
 from memlineage.store.writer import Writer
 
@@ -51,6 +51,19 @@ class Core:
         self._clock = clock
         self._names = NameCache()
 
+    @property
+    def embedder_mark(self) -> str:
+        """What the store remembers of the embedder whose vectors it holds."""
+        return f"{self.embedder.name}/{self.embedder.dimension}"
+
+    def check_vectors(self, connection: Connection) -> None:
+        """Another process may have computed all vectors anew, with another embedder, since this one opened."""
+        known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+        if known is not None and known != self.embedder_mark:
+            raise StoreError(
+                f"{self.database.path} now holds vectors of {known}, not {self.embedder_mark}: open it again"
+            )
+
     def now_us(self) -> int:
         """The present, in microseconds."""
         return time.time_ns() // 1000 if self._clock is None else to_us(self._clock(), name="clock")
@@ -66,6 +79,7 @@ class Core:
             with self.database.writing() as connection:
                 names = Names(connection, self._names)
                 writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0, actor=actor)
+                self.check_vectors(connection)
                 waiting = self.before_first_write
                 if waiting is not None:
                     waiting(writer)

@@ -29,6 +29,9 @@ __all__ = ["Enforcement", "background"]
 WALLS = "walls"
 """Name of the built-in rule that no document can lift."""
 
+CLAIMS = "claims"
+"""Name of the rule that nobody speaks above the principal that was authenticated: built in, and in the default set."""
+
 INTEGRITY = "integrity"
 """Name of the built-in rule that nobody raises what is above himself."""
 
@@ -72,7 +75,9 @@ class Enforcement:
         }
         if budget is not None:
             context["budget"] = budget.max_cost
-        facts = Facts(unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n), now_us=now_us)
+        facts = Facts(
+            unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n, unit.standing), now_us=now_us
+        )
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
         policies = self._core.ageless if inspecting or unit.waived else self._core.policies
         decision = self._decide(acting, "read", facts, now_us, budget, policies)
@@ -191,6 +196,8 @@ class Enforcement:
         undone = [o for o in decision.obligations if o.kind in _CANNOT_CARRY_OUT - carries_out]
         if not facts.context.get("in_walls"):
             decision = _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
+        elif not facts.context.get("actor_may_claim") and decision.rule != CLAIMS:
+            decision = _refuse(decision, CLAIMS, f"{facts.context.get('actor')} may not speak as this principal")
         elif undone and decision.allowed:
             first = undone[0]
             decision = _refuse(decision, first.rule, f"its obligation {first.kind.value!r} cannot be carried out here")

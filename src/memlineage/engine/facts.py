@@ -93,7 +93,7 @@ def _place(wall: Wall) -> dict[str, Any]:
 class LineageFacts(Mapping[str, Any]):
     """What the graph says of a version, looked up only if a rule asks."""
 
-    def __init__(self, graph: StoreGraph, n: int) -> None:
+    def __init__(self, graph: StoreGraph, n: int, standing: Standing) -> None:
         self._graph = graph
         self._n = n
         self._ask: dict[str, Callable[[], Any]] = {
@@ -101,7 +101,7 @@ class LineageFacts(Mapping[str, Any]):
             "roots": self._roots,
             "min_confidence": self._min_confidence,
             "integrity": lambda: Integrity(graph.node(n).integrity),
-            "standing": lambda: Standing(graph.node(n).standing),
+            "standing": lambda: standing,
             "children": lambda: len({hop.child for hop in graph.children([n]) if hop.role != Role.REVISES}),
         }
 

@@ -32,6 +32,7 @@ from memlineage.model.state import CauseKind, Standing
 from memlineage.model.unit import MICRO, Role, Unit
 from memlineage.policy import Decision, Effect, SensitiveAction, action_hash
 from memlineage.store.database import fetch, ids
+from memlineage.store.sql import QUERIES
 
 __all__ = ["Gate", "Support"]
 
@@ -120,14 +121,15 @@ class Gate:
         """Endorsements that count here only: unexpired ones, and those bound to this very action and unused."""
         if not reached:
             return []
-        rows = snapshot.connection.execute(
-            "SELECT x.n, x.level FROM carray(?1) c JOIN endorsement x ON x.n = c.value JOIN version v ON v.n = x.n"
-            " WHERE (x.expires_us IS NULL OR x.expires_us > ?2) AND (x.action IS NULL OR x.action = ?3)"
-            " AND NOT EXISTS (SELECT 1 FROM version a"
-            " WHERE a.kind = 'action' AND a.creator_id = x.action AND a.ns = v.ns AND a.seq > x.seq)",
-            (ids(reached), snapshot.now_us, bound),
-        )
-        return list(rows)
+        rows = fetch(snapshot.connection, QUERIES["vouched"], (ids(reached), snapshot.now_us, bound))
+        return [
+            (n, level) for n, level, action, seq in rows if action is None or not self._used(snapshot, n, bound, seq)
+        ]
+
+    def _used(self, snapshot: Snapshot, n: int, bound: str, seq: int) -> bool:
+        """Whether that very action was run since, on grounds that include this version."""
+        since = fetch(snapshot.connection, QUERIES["actions_since"], (bound, seq))
+        return any(n in ancestry(snapshot.graph, [action]) for (action,) in since)
 
     def _decide(
         self,
@@ -179,12 +181,7 @@ class Gate:
     def _approved(self, acting: Acting, snapshot: Snapshot, bound: str) -> int | None:
         """An approval of exactly this action that was not used yet."""
         for ns in snapshot.names.namespaces(acting.scope):
-            rows = fetch(
-                snapshot.connection,
-                "SELECT v.n FROM version v JOIN unit u ON u.current = v.n WHERE v.ns = ? AND v.kind = 'approval'"
-                " AND v.creator_id = ? AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.parent = v.n) ORDER BY v.n",
-                (ns, bound),
-            )
+            rows = fetch(snapshot.connection, QUERIES["approvals"], (ns, bound))
             for n, unit in snapshot.units([n for (n,) in rows]).items():
                 if unit.active and unit.integrity is Integrity.TRUSTED and acting.scope.sees(unit.wall):
                     return n
@@ -304,11 +301,34 @@ def _supports(sensitive: SensitiveAction, arguments: Mapping[str, Any], ground: 
         if argument not in arguments:
             continue
         constants = sensitive.constants.get(argument, ())
-        for path, value in leaves(argument, arguments[argument]):
-            yield _support(path, value, constants, ground, required)
+        given = arguments[argument]
+        if _is_constant(given, constants):
+            yield _constant(argument, given)
+            continue
+        for path, value in leaves(argument, given):
+            if value is not None and _is_constant(value, constants):
+                yield _constant(path, value)
+            else:
+                yield _support(path, value, ground, required)
 
 
-def _support(path: str, value: str | None, constants: Sequence[Any], ground: _Ground, required: Integrity) -> Support:
+def _is_constant(given: Any, constants: Sequence[Any]) -> bool:
+    """A truth value is itself only; text and numbers are equal as written."""
+    if isinstance(given, bool):
+        return any(isinstance(constant, bool) and constant is given for constant in constants)
+    if not isinstance(given, str | int | float):
+        return False
+    return str(given) in [str(constant) for constant in constants if not isinstance(constant, bool)]
+
+
+def _constant(path: str, given: Any) -> Support:
+    return Support(
+        argument=path, value=_short(given), supported=True, by=None, integrity=None,
+        reason="it is a constant of the policy",
+    )  # fmt: skip
+
+
+def _support(path: str, value: str | None, ground: _Ground, required: Integrity) -> Support:
     def answer(*, supported: bool, reason: str, by: int | None = None) -> Support:
         return Support(
             argument=path,
@@ -321,8 +341,6 @@ def _support(path: str, value: str | None, constants: Sequence[Any], ground: _Gr
 
     if value is None:
         return answer(supported=False, reason="only text and numbers can be supported")
-    if value in [str(constant) for constant in constants]:
-        return answer(supported=True, reason="it is a constant of the policy")
     holding = [n for n in ground.usable if supports(ground.units[n].content, value)]
     if not holding:
         return answer(supported=False, reason="nothing that justifies the call says so")

@@ -108,12 +108,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str | None
 
     @property
-    def digest(self) -> bytes:
-        """What must be equal when an idempotency key is used again."""
-        said = [self.content, self.kind, self.subject, self.key, self.creator]
-        return hashlib.sha256(orjson.dumps(said)).digest()[:16]
-
-    @property
     def context_hash(self) -> bytes | None:
         """The id of the context snapshot."""
         return None if self.context is None else hashlib.sha256(self.context).digest()

@@ -157,7 +157,9 @@ class Memory:
 
     def reembed(self) -> int:
         """Compute every vector anew with this memory's embedder; returns how many."""
-        return reembed(self._core)
+        count = reembed(self._core)
+        self._parts.retrieval.forget_vectors()
+        return count
 
     @property
     def policies(self) -> PolicySet:

@@ -6,13 +6,17 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import orjson
+
 from memlineage.engine.core import Core
 from memlineage.engine.facts import unit_facts
 from memlineage.errors import StoreError
+from memlineage.model.principal import HOST, default_level
 from memlineage.policy import Document, Facts, PolicySet, defaults, load, valid_until
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.store.database import fetch
 from memlineage.store.records import EventKind
+from memlineage.store.sql import QUERIES
 from memlineage.store.units import read_units
 from memlineage.store.writer import Writer
 
@@ -45,7 +49,7 @@ def _defaults() -> Document:
 
 def check_embedder(core: Core) -> None:
     """Vectors of two embedders do not compare: the one that wrote them is the one that reads them."""
-    mine = f"{core.embedder.name}/{core.embedder.dimension}"
+    mine = core.embedder_mark
     with core.database.reading() as connection:
         known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
     if known is None:
@@ -81,8 +85,7 @@ def reembed(core: Core) -> int:
             )
             count += len(rows)
             last = rows[-1][0]
-        mine = f"{core.embedder.name}/{core.embedder.dimension}"
-        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)", (mine,))
+        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)", (core.embedder_mark,))
     return count
 
 
@@ -111,14 +114,31 @@ def _admit(core: Core, writer: Writer) -> None:
     writer.connection.execute(
         "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy', ?)", (core.policies.revision,)
     )
-    for principal, level in sorted(core.policies.principals.items()):
-        if "*" not in principal and writer.names.level_of(principal) != level:
-            writer.register_principal(principal, int(level))
+    _register_levels(core, writer)
     _renew_limits(core, writer)
 
 
+def _register_levels(core: Core, writer: Writer) -> None:
+    """The levels that the documents grant; what an earlier generation granted and this one does not ends."""
+    stored = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy_levels'").get
+    granted: dict[str, int] = {} if stored is None else orjson.loads(str(stored))
+    levels = {name: int(level) for name, level in core.policies.principals.items()}
+    ended = {name: int(default_level(name)) for name in granted if name not in levels}
+    for name, level in sorted({**ended, **levels}.items()):
+        if writer.names.level_of(name) != level:
+            writer.register_principal(name, level)
+    writer.connection.execute(
+        "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy_levels', ?)",
+        (orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode(),),
+    )
+
+
 def _renew_limits(core: Core, writer: Writer) -> None:
-    """Recompute when each version expires: that follows from policy as much as from its own word."""
+    """Recompute when each version expires: that follows from policy as much as from its own word.
+
+    What time had ended under the limits before, and would not have under these, is taken back.
+    """
+    ended = dict(fetch(writer.connection, QUERIES["ended_by_time"]))
     last = 0
     while True:
         numbers = [
@@ -134,4 +154,6 @@ def _renew_limits(core: Core, writer: Writer) -> None:
             own = writer.connection.execute("SELECT expires_us, valid_to_us FROM version WHERE n = ?", (n,)).get
             limit = min((t for t in (*own, by_policy) if t is not None), default=None)
             writer.connection.execute("UPDATE version SET valid_until = ?2 WHERE n = ?1", (n, limit))
+            if n in ended and (limit is None or limit > writer.now_us):
+                writer.lift_cause(n, ended[n], by=HOST, reason=None)
         last = numbers[-1]

@@ -25,7 +25,7 @@ from memlineage.engine.inputs import Draft, Link, Target, draft
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import Tool
 from memlineage.engine.writing import Writing
-from memlineage.errors import ConflictError, InvalidInputError, PolicyViolationError
+from memlineage.errors import ConflictError, InvalidInputError, PolicyViolationError, UnknownUnitError
 from memlineage.lineage.graph import Node
 from memlineage.model.principal import HOST, kind_of
 from memlineage.model.scope import Scope
@@ -180,7 +180,7 @@ class Refreshing:
             )
         except ConflictError:
             return True  # somebody else wrote a newer version meanwhile: read that
-        except (PolicyViolationError, InvalidInputError):
+        except (PolicyViolationError, InvalidInputError, UnknownUnitError):
             return False
         return True
 

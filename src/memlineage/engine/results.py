@@ -61,7 +61,7 @@ class Consequences(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         unit: the version acted upon, as it is now.
         changed: every other version whose status changed, in the order of writing (the first thousand).
-        count: how many there are in all.
+        count: how many there are in all, those in walls that this scope cannot see into among them.
         actions: executed actions among them, which may want compensation (row A8).
     """
 

@@ -54,6 +54,10 @@ class Retrieval:
         self._refreshing = refreshing
         self._search = Search(core.embedder.dimension)
 
+    def forget_vectors(self) -> None:
+        """They were computed anew: read them again."""
+        self._search = Search(self._core.embedder.dimension)
+
     def retrieve(self, acting: Acting, query: Query) -> Found:
         """Search, rank, decide; fetch what policy wants fresh, and search again."""
         check_text(query.text, name="query", limit=self._core.limits.content)
@@ -73,6 +77,7 @@ class Retrieval:
     ) -> tuple[Found, list[Stale]]:
         """One search, and what it found that should be fetched again first; `given_up` could not be."""
         with self._core.read() as snapshot:
+            self._core.check_vectors(snapshot.connection)
             run = _Run(self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query, given_up)
             return run.answer(vector), list(run.stale.values())
 

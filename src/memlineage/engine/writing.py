@@ -23,6 +23,7 @@ from memlineage.engine.facts import new_facts
 from memlineage.engine.inputs import RESERVED_KINDS, Draft, Target, check_identity
 from memlineage.engine.snapshot import Known, resolve
 from memlineage.errors import ConflictError, InvalidInputError
+from memlineage.model.ids import Ref
 from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import Role, Unit
@@ -31,7 +32,8 @@ from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.recall.text import index_terms
 from memlineage.store.database import fetch
 from memlineage.store.records import NewVersion
-from memlineage.store.units import read_refs, read_units
+from memlineage.store.sql import QUERIES
+from memlineage.store.units import read_units
 from memlineage.store.writer import Writer
 
 __all__ = ["Writing"]
@@ -120,10 +122,10 @@ class Writing:
         decision = self._enforcement.write(acting, new, admission, now_us=writer.now_us, names=writer.names)
         known = _retried(writer, acting, draft, wall)
         if known is None and not reserved:
-            known = echo_of(writer, draft, edges)
+            known = echo_of(writer, acting, draft, edges)
         if known is not None:
             return Written(known, fresh=False)
-        return self._write(writer, acting, new, item, decision)
+        return self._write(writer, new, item, decision)
 
     def update(
         self,
@@ -136,15 +138,26 @@ class Writing:
         reserved: bool = False,
     ) -> Unit:
         """Write the next version of a unit."""
-        [item] = self.prepare([draft], target)
-        with self._core.write(actor=acting.actor) as writer:
-            written = self.update_one(
-                writer, acting, target, item, if_version=if_version, replayed=replayed, reserved=reserved
-            )
-            writer.settle()
-            units = _units(writer, [written])
-        _follow(acting, units, [written])
-        return units[0]
+        while True:
+            [item] = self.prepare([draft], target)
+            with self._core.write(actor=acting.actor) as writer:
+                if self._unjudged(writer, target, item):
+                    continue  # somebody wrote another version while the comparer thought: ask about that as well
+                written = self.update_one(
+                    writer, acting, target, item, if_version=if_version, replayed=replayed, reserved=reserved
+                )
+                writer.settle()
+                units = _units(writer, [written])
+            _follow(acting, units, [written])
+            return units[0]
+
+    def _unjudged(self, writer: Writer, target: Target, item: Prepared) -> bool:
+        if not self._core.comparers:
+            return False
+        rows = writer.connection.execute(QUERIES["forms_of"], (target.id,))
+        return any(
+            form not in item.forms and (item.draft.kind or kind) in self._core.comparers for form, kind in rows
+        )  # fmt: skip
 
     def update_one(
         self,
@@ -161,7 +174,12 @@ class Writing:
         known = resolve(writer.connection, writer.names, acting.scope, Target(target.id, None))
         old = read_units(writer.connection, writer.names, [known.n])[known.n]
         retried = _retried(writer, acting, item.draft, old.wall)
-        if retried is None and if_version is not None and if_version != old.version:
+        if retried is not None:  # it was permitted then; what came after does not take it back
+            self._enforcement.act_on(
+                "read", acting, old, by=acting.decider(None), now_us=writer.now_us, names=writer.names
+            )
+            return Written(retried, fresh=False)
+        if if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
         draft = _carry_over(item.draft, old)
         if RESERVED_KINDS & {draft.kind, old.kind} and not reserved:
@@ -179,18 +197,14 @@ class Writing:
             acting, new, admission, now_us=writer.now_us, names=writer.names, old=old,
             protection=protection_of(writer, known),
         )  # fmt: skip
-        if retried is not None:
-            return Written(retried, fresh=False)
-        return self._write(writer, acting, new, item, decision)
+        return self._write(writer, new, item, decision)
 
-    def _write(self, writer: Writer, acting: Acting, new: NewVersion, item: Prepared, decision: Decision) -> Written:
+    def _write(self, writer: Writer, new: NewVersion, item: Prepared, decision: Decision) -> Written:
         held = decision.obliges(ObligationKind.QUARANTINE)
         if held is not None:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
-        n = writer.write_version(new, item.vector, item.terms)
-        _remember_key(writer, acting, item.draft, new.wall, n)
-        return Written(n, fresh=True)
+        return Written(writer.write_version(new, item.vector, item.terms), fresh=True)
 
     def _new_version(
         self,
@@ -230,6 +244,7 @@ class Writing:
             context_body=draft.context,
             recipe=draft.recipe,
             reasserts=admission.reasserts,
+            retry=_retry_key(acting, draft),
             edges=admission.edges,
             same_as=same_as,
             integrity=int(admission.integrity),
@@ -279,37 +294,29 @@ def _carry_over(draft: Draft, old: Unit) -> Draft:
     return msgspec.structs.replace(draft, **{k: v for k, v in kept.items() if getattr(draft, k) is None})
 
 
-def _key(acting: Acting, draft: Draft) -> str:
+def _retry_key(acting: Acting, draft: Draft) -> str | None:
     """Keys are an actor's own: nobody can use up another's."""
-    return f"{acting.actor} {draft.idempotency_key}"
+    return None if draft.idempotency_key is None else f"{acting.actor} {draft.idempotency_key}"
 
 
 def _retried(writer: Writer, acting: Acting, draft: Draft, wall: Wall) -> int | None:
-    """The version that an idempotency key was used for before."""
+    """The version that this actor wrote under the same idempotency key; other content is a conflict."""
     if draft.idempotency_key is None:
         return None
-    w, _ = writer.names.intern_wall(wall)
     row = writer.connection.execute(
-        "SELECT n, digest FROM idempotency WHERE w = ? AND name = ?", (w, _key(acting, draft))
+        QUERIES["retried"], (writer.names.find_namespace(wall), _retry_key(acting, draft))
     ).get
     if row is None:
         return None
-    n, digest = row
-    if digest != draft.digest:
-        ref = str(read_refs(writer.connection, [n])[n])
+    n, form, creator, unit, version, w = row
+    if not acting.scope.sees(writer.names.wall(w)):
+        raise ConflictError(f"idempotency_key={draft.idempotency_key!r} was used out of this scope's sight", "")
+    if form != draft.form or writer.names.principal(creator) != draft.creator:
+        ref = str(Ref(unit, version))
         raise ConflictError(
             f"idempotency_key={draft.idempotency_key!r} was used for other content ({ref}); use a new key", ref
         )
     return int(n)
-
-
-def _remember_key(writer: Writer, acting: Acting, draft: Draft, wall: Wall, n: int) -> None:
-    if draft.idempotency_key is not None:
-        w, _ = writer.names.intern_wall(wall)
-        writer.connection.execute(
-            "INSERT INTO idempotency (w, name, n, digest) VALUES (?, ?, ?, ?)",
-            (w, _key(acting, draft), n, draft.digest),
-        )
 
 
 def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -> None:

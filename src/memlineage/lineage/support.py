@@ -97,7 +97,9 @@ def supports(content: str, value: str) -> bool:
 
 def leaves(argument: str, value: Any) -> Iterator[tuple[str, str | None]]:
     """Each single value in an argument with its path; None where a value is no text or number and cannot be judged."""
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping | list | tuple) and not value:
+        yield argument, None  # nothing at all is supported by nothing
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield f"{argument}.{key}", str(key)
             yield from leaves(f"{argument}.{key}", item)

@@ -178,6 +178,8 @@ def _principals(shape: Shape, node: Node) -> dict[str, Integrity]:
     levels: dict[str, Integrity] = {}
     for text, item in shape.mapping(node, node.value if isinstance(node.value, dict) else ()).items():
         word = shape.choice(item, Integrity.__members__, "unknown_value")
+        if "*" in text:
+            shape.faults.add_key(item, "bad_principal", f"{text!r}: a level is one principal's; name each of them")
         try:
             levels[parse_principal(text, name="principal")] = Integrity[word or "UNTRUSTED"]
         except InvalidInputError as error:

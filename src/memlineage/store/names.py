@@ -119,6 +119,15 @@ class Names:
             known = self._fresh.wall_ids[wall] = self._find_or_make_wall(wall)
         return known
 
+    def find_namespace(self, wall: Wall) -> int | None:
+        """The namespace of a wall, if anything was ever stored there."""
+        agent = wall.agent if wall.user is None else None
+        found: int | None = self._connection.execute(
+            "SELECT ns FROM namespace WHERE tenant = ?1 AND user IS ?2 AND agent IS ?3",
+            (wall.tenant, wall.user, agent),
+        ).get
+        return found
+
     def _find_or_make_wall(self, wall: Wall) -> tuple[int, int]:
         fields = (wall.tenant, wall.user, wall.agent, wall.session, wall.visibility.value)
         identity = orjson.dumps(fields).decode()
@@ -134,15 +143,11 @@ class Names:
         return w, ns
 
     def _intern_namespace(self, wall: Wall) -> int:
-        agent = wall.agent if wall.user is None else None
-        found = self._connection.execute(
-            "SELECT ns FROM namespace WHERE tenant = ?1 AND user IS ?2 AND agent IS ?3",
-            (wall.tenant, wall.user, agent),
-        ).get
+        found = self.find_namespace(wall)
         if found is None:
             found = self._connection.execute(
                 "INSERT INTO namespace (tenant, user, agent) VALUES (?, ?, ?) RETURNING ns",
-                (wall.tenant, wall.user, agent),
+                (wall.tenant, wall.user, wall.agent if wall.user is None else None),
             ).get
         return int(found)
 

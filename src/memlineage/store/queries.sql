@@ -93,10 +93,21 @@ FROM version v LEFT JOIN state s ON s.n = v.n WHERE v.u = ?1 ORDER BY v.version;
 SELECT kind, seq, by, at_us FROM cause WHERE n = ?1 AND lifted IS NULL ORDER BY seq;
 
 -- name: said_and_dead  (same normal form, in the same walls, out of use: section 10)
-SELECT v.n, v.u, v.subject, v.key, v.w FROM version v JOIN state s ON s.n = v.n
+SELECT v.n, v.u, v.subject, v.key FROM version v JOIN state s ON s.n = v.n
 WHERE v.form = ?1 AND v.ns = ?2 AND v.content IS NOT NULL
   AND (s.own IN (2, 3, 4) OR s.quarantined = 1 OR s.standing = 2)
 ORDER BY v.n DESC;
+
+-- name: said_alike  (same normal form)
+SELECT v.n, u.id, v.version, v.subject, v.key FROM version v JOIN unit u ON u.u = v.u
+WHERE v.form = ?1 AND v.content IS NOT NULL;
+
+-- name: retried
+SELECT v.n, v.form, v.creator, u.id, v.version, v.w FROM version v JOIN unit u ON u.u = v.u
+WHERE v.ns = ?1 AND v.retry = ?2;
+
+-- name: forms_of
+SELECT v.form, v.kind FROM version v JOIN unit u ON u.u = v.u WHERE u.id = ?1 AND v.content IS NOT NULL;
 
 -- name: put_standings  (?1 ids of one standing ?2)
 INSERT INTO state (n, ns, own, quarantined, winner, standing)
@@ -123,8 +134,8 @@ INSERT INTO event (seq, ts_us, kind, data, leaf) VALUES (?, ?, ?, ?, ?);
 -- name: put_version
 INSERT INTO version (n, u, version, w, ns, seq, content, form, kind, tags, subject, key, g, creator, actor, owner,
     creator_id, ts_us, ts_offset, recorded_us, confidence, pinned, metadata, expires_us, valid_to_us, valid_until,
-    context, recipe, reasserts, salt, integrity, vector)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    context, recipe, reasserts, retry, salt, integrity, vector)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_edge
 INSERT INTO edge (child, justification, parent, role, weight) VALUES (?, ?, ?, ?, ?);
@@ -134,7 +145,8 @@ INSERT INTO cause (seq, n, kind, by, reason, salt, at_us) VALUES (?, ?, ?, ?, ?,
 
 -- name: deletable
 SELECT v.n FROM version v JOIN unit u ON u.current = v.n LEFT JOIN state s ON s.n = v.n
-WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval') AND coalesce(s.own, 0) NOT IN (1, 4)
+WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval') AND coalesce(s.own, 0) <> 1
+  AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind = 4 AND c.lifted IS NULL)
 ORDER BY v.n;
 
 -- name: actions_among  (as they ended, not as they began)
@@ -163,3 +175,21 @@ SELECT e.child, max(e.parent) FROM carray(?1) c JOIN edge e ON e.child = c.value
 
 -- name: steps_up
 SELECT e.child, e.parent FROM carray(?1) c JOIN edge e ON e.child = c.value WHERE e.role <> 5;
+
+-- name: vouched  (endorsements in force at an instant, unbound or bound to one action)
+SELECT x.n, x.level, x.action, x.seq FROM carray(?1) c JOIN endorsement x ON x.n = c.value
+WHERE (x.expires_us IS NULL OR x.expires_us > ?2) AND (x.action IS NULL OR x.action = ?3);
+
+-- name: actions_since
+SELECT n FROM version WHERE kind = 'action' AND creator_id = ?1 AND seq > ?2 ORDER BY n;
+
+-- name: approvals  (of one action, not used by it yet)
+SELECT v.n FROM version v JOIN unit u ON u.current = v.n
+WHERE v.ns = ?1 AND v.kind = 'approval' AND v.creator_id = ?2
+  AND NOT EXISTS (SELECT 1 FROM edge e JOIN version a ON a.n = e.child
+                  WHERE e.parent = v.n AND e.role = 0 AND a.kind = 'action')
+ORDER BY v.n;
+
+-- name: ended_by_time  (the one cause that time itself recorded)
+SELECT c.n, max(c.seq) FROM cause c JOIN principal p ON p.p = c.by
+WHERE c.kind = 5 AND c.lifted IS NULL AND c.reason IS NULL AND p.name = 'system' GROUP BY c.n;

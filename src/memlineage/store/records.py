@@ -67,6 +67,7 @@ class NewVersion(msgspec.Struct, frozen=True, kw_only=True):
     context_body: bytes | None
     recipe: str | None
     reasserts: int | None
+    retry: str | None = None
     edges: tuple[NewEdge, ...]
     same_as: tuple[int, ...] = ()
     integrity: int
@@ -92,6 +93,7 @@ def record_bytes(version: NewVersion) -> bytes:
             "pinned": version.pinned,
             "reasserts": version.reasserts,
             "recipe": version.recipe,
+            "retry": version.retry,
             "subject": version.subject,
             "tags": version.tags,
             "ts_offset": version.ts_offset,

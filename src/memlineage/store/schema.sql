@@ -90,6 +90,7 @@ CREATE TABLE version (
     context       BLOB,
     recipe        TEXT,
     reasserts     INTEGER,
+    retry         TEXT,                 -- actor and idempotency key of the write
     salt          BLOB,                 -- of the content commitment, then of the record's; NULL once erased
     integrity     INTEGER NOT NULL,     -- DERIVED
     vector        BLOB,                 -- DERIVED from content by the store's embedder
@@ -97,6 +98,7 @@ CREATE TABLE version (
 ) STRICT;
 CREATE INDEX version_ns ON version (ns, n);
 CREATE INDEX version_form ON version (form, ns);
+CREATE UNIQUE INDEX version_retry ON version (ns, retry) WHERE retry IS NOT NULL;
 CREATE INDEX version_contest ON version (g, n) WHERE g <> 0;
 CREATE INDEX version_until ON version (valid_until) WHERE valid_until IS NOT NULL AND waived = 0;
 CREATE INDEX version_action ON version (creator_id) WHERE kind IN ('action', 'approval');
@@ -161,14 +163,6 @@ CREATE INDEX state_ns ON state (ns, n);
 CREATE TABLE context (
     hash BLOB PRIMARY KEY,
     body BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE idempotency (
-    w      INTEGER NOT NULL REFERENCES wall,
-    name   TEXT NOT NULL,
-    n      INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    PRIMARY KEY (w, name)
 ) STRICT, WITHOUT ROWID;
 
 -- Who is refreshing what, so that one process in all calls the tool (single flight), and how it ended.

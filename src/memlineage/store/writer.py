@@ -113,7 +113,7 @@ class Writer:
                 orjson.dumps(new.tags).decode(), new.subject, new.key, g, creator, actor, owner, new.creator_id,
                 new.ts_us, new.ts_offset, self.now_us, new.confidence, int(new.pinned),
                 orjson.dumps(new.metadata).decode(), new.expires_us, new.valid_to_us, new.valid_until,
-                self._keep_context(new), new.recipe, new.reasserts, salt, new.integrity, vector,
+                self._keep_context(new), new.recipe, new.reasserts, new.retry, salt, new.integrity, vector,
             ),
         )  # fmt: skip
         self._write_edges(n, 0, new.edges)

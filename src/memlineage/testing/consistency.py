@@ -94,12 +94,7 @@ def _references(tables: Tables) -> Iterator[str]:
 
 
 def _side_tables(connection: Connection, tables: Tables) -> Iterator[str]:
-    """The tables that only point elsewhere: idempotency keys, leases of refreshing, contexts, decisions."""
-    for w, name, n in connection.execute("SELECT w, name, n FROM idempotency"):
-        if w not in tables.walls or n not in tables.versions:
-            yield f"idempotency ({w}, {name!r}): wall {w} or version {n} is not there"
-        elif tables.versions[n].w != w:
-            yield f"idempotency ({w}, {name!r}): version {n} stands in wall {tables.versions[n].w}"
+    """The tables that only point elsewhere: leases of refreshing, contexts, decisions."""
     for (u,) in connection.execute("SELECT u FROM refresh"):
         if u not in tables.units:
             yield f"refresh {u}: that unit is not there"

@@ -176,7 +176,7 @@ class Reading(Ranked):
         return [
             ref
             for ref, version in self.history.versions.items()
-            if version.wall.group == new.wall.group and version.says(new)
+            if version.wall.group[:3] == new.wall.group[:3] and version.says(new)
             if self.holds(ref, *_UNSAID) or self.standing(ref) is Standing.CONTAMINATED
         ]
 

@@ -24,10 +24,10 @@ __all__ = ["record_findings"]
 
 _SHAPE: Final[dict[EventKind, frozenset[str]]] = {
     EventKind.WRITE: frozenset({"content", "edges", "n", "record", "same", "unit", "version"}),
-    EventKind.CAUSE: frozenset({"by", "cause", "n", "reason"}),
-    EventKind.LIFT: frozenset({"by", "cause", "n", "reason", "waived"}),
-    EventKind.JUSTIFY: frozenset({"edges", "justification", "n"}),
-    EventKind.ENDORSE: frozenset({"action", "by", "expires_us", "level", "n", "reason"}),
+    EventKind.CAUSE: frozenset({"actor", "by", "cause", "n", "reason"}),
+    EventKind.LIFT: frozenset({"actor", "by", "cause", "n", "reason", "waived"}),
+    EventKind.JUSTIFY: frozenset({"actor", "by", "edges", "justification", "n"}),
+    EventKind.ENDORSE: frozenset({"action", "actor", "by", "expires_us", "level", "n", "reason"}),
     EventKind.PRINCIPAL: frozenset({"level", "name", "p", "verifier"}),
     EventKind.POLICY: frozenset({"revision"}),
 }
@@ -184,7 +184,7 @@ def _causes(tables: Tables) -> Iterator[str]:
             yield f"{where}: kind, by or at_us are not those of its event"
         yield from (f"{where}: {fault}" for fault in _unsaid(row.reason, row.salt, body["reason"]))
         lift = lifted.get(key)
-        if lift is not None and (row.lifted != lift["seq"] or lift["waived"] != (row.kind == CauseKind.EXPIRED)):
+        if lift is not None and (row.lifted != lift["seq"] or (lift["waived"] and row.kind != CauseKind.EXPIRED)):
             yield f"{where}: it was lifted by event {lift['seq']}, the row says {row.lifted}"
         if lift is not None:
             faults = _unsaid(row.lift_reason, row.lift_salt, lift["reason"])
@@ -211,9 +211,12 @@ def _endorsements(tables: Tables) -> Iterator[str]:
     yield from _unmatched("endorsement", said.keys(), rows.keys())
     for seq in said.keys() & rows.keys():
         row, body = rows[seq], said[seq]
-        fields = ("n", "level", "by", "expires_us", "action")
+        fields = ("n", "level", "by", "expires_us")
         if any(getattr(row, field) != body[field] for field in fields):
             yield f"endorsement {seq}: one of {', '.join(fields)} is not that of its event"
+        if row.salt is not None:
+            bound = _unsaid(row.action, row.salt, body["action"])
+            yield from (f"endorsement {seq}, action: {fault}" for fault in bound)
         if row.salt is not None and not _commits(row.salt, row.reason or "", body["reason"]):
             yield f"endorsement {seq}: its reason does not fit the commitment of its event"
 

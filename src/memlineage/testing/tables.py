@@ -126,6 +126,7 @@ class VersionRow(msgspec.Struct, frozen=True):
     context: bytes | None
     recipe: str | None
     reasserts: int | None
+    retry: str | None
     salt: bytes | None
     integrity: int
     vector: bytes | None
@@ -259,7 +260,7 @@ class Tables(msgspec.Struct, frozen=True, dict=True):
             ts_us=row.ts_us, ts_offset=row.ts_offset, confidence=row.confidence, pinned=bool(row.pinned),
             metadata=orjson.loads(row.metadata), expires_us=row.expires_us, valid_to_us=row.valid_to_us,
             valid_until=row.valid_until, context=row.context, context_body=None, recipe=row.recipe,
-            reasserts=row.reasserts, edges=(), integrity=row.integrity,
+            reasserts=row.reasserts, retry=row.retry, edges=(), integrity=row.integrity,
         )  # fmt: skip
 
 
