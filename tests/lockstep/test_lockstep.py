@@ -18,7 +18,7 @@ from memlineage.model.unit import Role
 from memlineage.testing.consistency import assert_consistent
 from memlineage.testing.lockstep import Lockstep
 from memlineage.testing.sqlite_world import SqliteWorld
-from memlineage.testing.strategies import ROLES, operations
+from memlineage.testing.strategies import ROLES, errands, operations
 from memlineage.testing.worlds import Operation
 
 HISTORIES = int(os.environ.get("MEMLINEAGE_HISTORIES", "150"))
@@ -42,6 +42,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(acts=ACTS)
     def act(self, acts: list[Operation]) -> None:
+        self.pair.run(acts)
+
+    @rule(acts=errands())
+    def work(self, acts: list[Operation]) -> None:
         self.pair.run(acts)
 
     @rule(span=st.integers(1, 9))
@@ -73,7 +77,7 @@ class InFile(Machine):
 # A mutant only has to be noticed: no time is spent on the smallest history that shows it.
 PHASES = (Phase.generate,) if os.environ.get("MEMLINEAGE_SHRINK") == "0" else tuple(Phase)
 CHECKS = settings(
-    max_examples=HISTORIES, stateful_step_count=6, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+    max_examples=HISTORIES, stateful_step_count=8, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
 )
 
 

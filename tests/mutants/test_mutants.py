@@ -29,7 +29,8 @@ def machine_fails(source: Path) -> bool:
     env: dict[str, Any] = {**os.environ, "PYTHONPATH": str(source), "MEMLINEAGE_SHRINK": "0"}
     env["MEMLINEAGE_HISTORIES"] = "300"
     command = [
-        sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", f"pythonpath={source} {ROOT}",
+        sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
+        "-o", f"pythonpath={source} {ROOT}",
         "tests/lockstep/test_lockstep.py::test_the_store_answers_as_the_oracle_does[in memory]",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)

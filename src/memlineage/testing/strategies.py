@@ -38,6 +38,7 @@ __all__ = [
     "SCOPES",
     "SOURCES",
     "attacks",
+    "errands",
     "operations",
     "picks",
     "registrations",
@@ -236,6 +237,20 @@ SCENE: Final[tuple[Operation, ...]] = (
     AddCause(writer=Writer(HOME), target=0, by="user:alice", kind=CauseKind.INVALID),
 )
 """Something to attack: a chain that has fallen, a price, and what a person said with what follows from it."""
+
+
+def errands(*, most: int = 6) -> SearchStrategy[list[Operation]]:
+    """What the host does at home, so that nearly every act is accepted: chains, second sources, causes, undos."""
+    home = st.just(Writer(HOME))
+    kinds: list[SearchStrategy[Operation]] = [
+        stores(home).filter(lambda act: bool(act.parents)),
+        updates(home),
+        supports(),
+        supports(),
+        acts(home, ("user:alice", "system"), erase=False),
+        acts(home, ("user:alice", "system"), erase=False),
+    ]
+    return st.lists(st.one_of(*kinds), min_size=2, max_size=most)
 
 
 def attacks(writing: SearchStrategy[Writer], claims: Sequence[str]) -> SearchStrategy[list[Operation]]:
