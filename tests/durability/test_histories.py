@@ -106,13 +106,14 @@ def test_a_replaced_version_does_not_count_against_an_earlier_version_of_its_own
 
 
 def raised_by_a_quorum(memory: ml.Memory) -> tuple[ml.Scope, ml.Unit, ml.Unit]:
-    """A rumour that a tool's endorsed report and the user's word both support: INTERNAL or better by two supports."""
+    """A rumour supported by a summary of a report, and by the user's word: INTERNAL or better by two supports."""
     scope = memory.scope(user="alice")
     report = scope.store("report", creator="tool:t")
     scope.endorse(report, reason="checked", level="TRUSTED")
     summary = scope.store("summary", creator="tool:t", depends_on=[report])
     scope.endorse(summary, reason="checked", level="TRUSTED")
-    rumour = scope.store("rumour", creator="external:w", depends_on=[summary])
+    rumour = scope.store("rumour", creator="external:w")
+    scope.corroborate(rumour, depends_on=[summary], creator="user:alice")
     scope.reverify(rumour, by="user:alice")
     assert scope.get(rumour).integrity > ml.Integrity.UNTRUSTED
     return scope, report, rumour

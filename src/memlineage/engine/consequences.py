@@ -19,7 +19,7 @@ from memlineage.engine.snapshot import Known, resolve
 from memlineage.engine.writing import Writing
 from memlineage.errors import CycleError, InvalidInputError, PolicyViolationError, QuotaError
 from memlineage.lineage.paths import closes_cycle
-from memlineage.lineage.standing import Settlement
+from memlineage.lineage.settling import Settlement
 from memlineage.model.content import check_name, check_text
 from memlineage.model.principal import HOST, Integrity
 from memlineage.model.scope import Scope

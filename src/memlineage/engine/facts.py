@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from memlineage.lineage.paths import ancestry
+from memlineage.lineage.paths import ancestry, roots
 from memlineage.model.principal import Integrity, kind_of
 from memlineage.model.scope import Wall
 from memlineage.model.state import Standing, Status
@@ -130,10 +130,9 @@ class LineageFacts(Mapping[str, Any]):
         return depth[self._n]
 
     def _roots(self) -> tuple[str, ...]:
-        above = ancestry(self._graph, [self._n])
-        derived = {hop.child for hop in self._graph.parents(above) if hop.role != Role.REVISES}
-        written = self._graph.written(above)
-        return tuple(sorted({written[n].creator for n in above if n not in derived}))
+        begins = roots(self._graph, [self._n])
+        written = self._graph.written(begins)
+        return tuple(sorted({written[n].creator for n in begins}))
 
     def _min_confidence(self) -> float | None:
         found = [c for c in self._graph.confidences(ancestry(self._graph, [self._n])) if c is not None]

@@ -14,7 +14,7 @@ from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.explain import Explanation, explain
 from memlineage.lineage.graph import shown
 from memlineage.lineage.paths import SAME, ancestry, chain, descent, topological
-from memlineage.lineage.standing import resettle
+from memlineage.lineage.settling import settle
 from memlineage.model.state import CauseKind, Status
 from memlineage.model.unit import Unit
 from memlineage.store.database import fetch
@@ -88,7 +88,7 @@ class Inspection:
         due = list(snapshot.shift.own)
         graph = StoreGraph(snapshot.connection, snapshot.names, due=due, quorum=self._core.policies.quorum or 0)
         graph.load([n])[n].own = min(graph.node(n).own or CauseKind.INVALID, CauseKind.INVALID)
-        resettle(graph, [n, *due])
+        settle(graph, [n, *due])
         nodes = graph.load(below)
         return {m: shown(nodes[m].own, nodes[m].winner, nodes[m].standing) for m in below}
 

@@ -14,8 +14,8 @@ from memlineage.errors import StoreError
 from memlineage.model.principal import HOST, default_level
 from memlineage.policy import Document, Facts, PolicySet, defaults, load, valid_until
 from memlineage.recall.embedding import embed_texts, to_blob
-from memlineage.store.database import fetch
-from memlineage.store.records import EventKind
+from memlineage.store.database import FORMAT, fetch
+from memlineage.store.records import RECORD_LAYOUT, EventKind
 from memlineage.store.sql import QUERIES
 from memlineage.store.units import read_units
 from memlineage.store.writer import Writer
@@ -110,12 +110,16 @@ def _admit(core: Core, writer: Writer) -> None:
     known = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
     if known == core.policies.revision:
         return
+    if known is None:  # the first event of all says how the rest is to be read
+        writer.event(EventKind.SETTING, {"format": FORMAT, "record": RECORD_LAYOUT})
     writer.event(EventKind.POLICY, {"revision": core.policies.revision})
     writer.connection.execute(
         "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy', ?)", (core.policies.revision,)
     )
     _register_levels(core, writer)
+    writer.recount()
     _renew_limits(core, writer)
+    writer.settle()
 
 
 def _register_levels(core: Core, writer: Writer) -> None:

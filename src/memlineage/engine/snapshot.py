@@ -9,7 +9,7 @@ import msgspec
 
 from memlineage.engine.inputs import Target
 from memlineage.errors import UnknownUnitError
-from memlineage.lineage.standing import resettle
+from memlineage.lineage.settling import settle
 from memlineage.model.ids import Ref
 from memlineage.model.scope import Scope, Wall
 from memlineage.model.state import CauseKind
@@ -75,7 +75,7 @@ class Snapshot:
         graph = StoreGraph(self.connection, self.names, due=due, quorum=self._quorum)
         nodes = graph.load(due)
         own = {n: int(CauseKind.EXPIRED) for n in due if nodes[n].own == CauseKind.EXPIRED}
-        settled = resettle(graph, own)
+        settled = settle(graph, own)  # integrity stays: time only expires, which contaminates nothing
         return Shift(own, settled.standing, settled.winner)
 
     @cached_property

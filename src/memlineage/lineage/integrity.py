@@ -11,23 +11,18 @@ versions, one pass in the order of ids settles all of it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from memlineage.lineage.graph import Hop
 from memlineage.model.principal import Integrity, is_model_side
 from memlineage.model.unit import Role
 
-__all__ = [
-    "Support",
-    "Written",
-    "WrittenGraph",
-    "corroborated",
-    "settle_integrity",
-    "taints",
-    "written_integrity",
-]
+__all__ = ["Written", "WrittenGraph", "settle_integrity", "taints", "written_integrity"]
+
+Raised = Callable[[int], int]
 
 
 class Written(msgspec.Struct, kw_only=True):
@@ -61,42 +56,9 @@ class WrittenGraph(Protocol):
         """Pairs (parent, child) of edges that children of these were written with."""
         ...
 
-    def quorum_level(self, n: int) -> int:
-        """The level that corroboration by a quorum gives a version; UNTRUSTED when there is none."""
+    def children(self, ids: Collection[int]) -> list[Hop]:
+        """All edges down from these versions, those added later included."""
         ...
-
-
-class Support(msgspec.Struct, frozen=True, kw_only=True):
-    """One justification, as a quorum counts it.
-
-    Attributes:
-        integrity: least integrity of its parents.
-        origins: creators of the roots it goes back to.
-        trusted: whether none of these origins is UNTRUSTED.
-        contaminated: whether it is out of use.
-    """
-
-    integrity: int
-    origins: frozenset[str]
-    trusted: bool
-    contaminated: bool
-
-
-def corroborated(supports: Sequence[Support], quorum: int) -> int:
-    """The level given by `quorum` independent justifications; UNTRUSTED where they do not suffice.
-
-    Chosen greedily, best integrity first, then fewest origins, then the order in which they were added; each
-    must share no origin with those chosen. The level is the least among them.
-    """
-    usable = [s for s in supports if s.trusted and not s.contaminated]
-    usable.sort(key=lambda s: (-s.integrity, len(s.origins)))
-    chosen: list[Support] = []
-    used: set[str] = set()
-    for support in usable:
-        if not support.origins & used:
-            chosen.append(support)
-            used |= support.origins
-    return min((s.integrity for s in chosen[:quorum]), default=0) if len(chosen) >= quorum else Integrity.UNTRUSTED
 
 
 def taints(role: int, creator: str) -> bool:
@@ -118,28 +80,38 @@ def written_integrity(
     return Integrity(min(creator_level, actor_level, *inputs))
 
 
-def settle_integrity(graph: WrittenGraph, seeds: Iterable[int]) -> dict[int, int]:
-    """New integrity of every version whose integrity changed, after levels or endorsements of `seeds` did."""
+def settle_integrity(graph: WrittenGraph, seeds: Iterable[int], raised: Raised | None = None) -> dict[int, int]:
+    """New integrity of every version whose integrity changed, after levels, endorsements or supports of `seeds` did.
+
+    `raised` says how far corroboration lifts a version (`lineage/quorum.py`); then edges added later count as well.
+    """
     queue = sorted(set(seeds))
     queued = set(queue)
-    moved: dict[int, int] = {}
+    was: dict[int, int] = {}
     while queue:
         n = heapq.heappop(queue)
         queued.discard(n)
         mine = graph.written([n])[n]
-        parents = graph.written([p for p, _ in mine.parents])
-        level = written_integrity(
-            mine.creator,
-            mine.creator_level,
-            mine.actor_level,
-            [(parents[p].integrity, r) for p, r in mine.parents],
-        )
-        level = Integrity(max(level, mine.endorsed, graph.quorum_level(n)))
+        level = Integrity(max(_written_of(graph, mine), mine.endorsed, 0 if raised is None else raised(n)))
         if level == mine.integrity:
             continue
-        mine.integrity = moved[n] = level
-        for _, child in graph.written_children([n]):
+        was.setdefault(n, mine.integrity)
+        mine.integrity = level
+        for child in _looking_at(graph, n, late=raised is not None):
             if child not in queued:
                 queued.add(child)
                 heapq.heappush(queue, child)
-    return moved
+    settled = graph.written(was)
+    return {n: settled[n].integrity for n, before in was.items() if settled[n].integrity != before}
+
+
+def _written_of(graph: WrittenGraph, mine: Written) -> Integrity:
+    parents = graph.written([p for p, _ in mine.parents])
+    pairs = [(parents[p].integrity, role) for p, role in mine.parents]
+    return written_integrity(mine.creator, mine.creator_level, mine.actor_level, pairs)
+
+
+def _looking_at(graph: WrittenGraph, n: int, *, late: bool) -> set[int]:
+    if late:
+        return {hop.child for hop in graph.children([n])}
+    return {child for _, child in graph.written_children([n])}

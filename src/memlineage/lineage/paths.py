@@ -6,13 +6,14 @@ level with one query. Ties are broken by the smaller id: the same lineage always
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 from memlineage.lineage.graph import Hop
 from memlineage.model.unit import MICRO, Role
 
-__all__ = ["SAME", "Walkable", "ancestry", "chain", "closes_cycle", "descent", "distances", "topological"]
+__all__ = ["SAME", "Walkable", "ancestry", "chain", "closes_cycle", "descent", "distances", "roots", "topological"]
 
 SAME: Final = -1
 """Marks the hop from a version to an earlier one that says the same; no such edge is stored."""
@@ -59,6 +60,13 @@ def ancestry(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
     return _walk(start, graph.parents, lambda hop: hop.parent)
 
 
+def roots(graph: Walkable, start: Iterable[int]) -> set[int]:
+    """Where the lineage of these begins: versions written with no edge but a revision, whatever was added to them."""
+    above = ancestry(graph, start)
+    written = {hop.child for hop in graph.parents(above) if hop.justification == 0 and hop.role != Role.REVISES}
+    return above.keys() - written
+
+
 def _walk(start: Iterable[int], step: Step, end: Callable[[Hop], int]) -> dict[int, Hop | None]:
     reached: dict[int, Hop | None] = dict.fromkeys(sorted(set(start)))
     wave = list(reached)
@@ -97,18 +105,16 @@ def topological(ids: Collection[int], hops: Iterable[Hop]) -> list[int]:
         if hop.child not in below.setdefault(hop.parent, set()):
             below[hop.parent].add(hop.child)
             waiting[hop.child] += 1
-    ready = sorted((n for n, count in waiting.items() if count == 0), reverse=True)
+    ready = [n for n, count in waiting.items() if count == 0]
+    heapq.heapify(ready)
     order = []
     while ready:
-        n = ready.pop()
+        n = heapq.heappop(ready)
         order.append(n)
-        freed = []
         for child in below.get(n, ()):
             waiting[child] -= 1
             if waiting[child] == 0:
-                freed.append(child)
-        if freed:
-            ready = sorted([*ready, *freed], reverse=True)
+                heapq.heappush(ready, child)
     return order
 
 

@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from memlineage.lineage.graph import Hop, Node
-from memlineage.lineage.integrity import Support, Written, corroborated, taints
-from memlineage.lineage.paths import ancestry
-from memlineage.lineage.standing import contaminates
+from memlineage.lineage.integrity import Written
 from memlineage.model.principal import Authority, Integrity, authority
 from memlineage.model.state import CauseKind
-from memlineage.model.unit import CARRYING, TAU_MICRO, Role
+from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
 from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
@@ -23,13 +21,14 @@ class StoreGraph:
     """Reads nodes and hops from one connection; settled values live in the nodes until they are written back.
 
     `due` are versions whose time has run out without an event: they count as expired here (section 5).
+    `quorum` is that of the policies in force; 0 for none.
     """
 
     def __init__(self, connection: Connection, names: Names, *, due: Collection[int] = (), quorum: int = 0) -> None:
         self._connection = connection
         self.names = names
         self._due = frozenset(due)
-        self._quorum = quorum
+        self.quorum = quorum
         self._nodes: dict[int, Node] = {}
         self._written: dict[int, Written] = {}
         self._ranks: dict[tuple[int, int], Authority] = {}
@@ -147,42 +146,12 @@ class StoreGraph:
         return self._written
 
     def written_children(self, ids: Iterable[int]) -> Sequence[tuple[int, int]]:
-        """Pairs (parent, child) of edges that children of these were written with; with a quorum, of all edges."""
-        wanted = set(ids)
-        if self._quorum:
-            return [(hop.parent, hop.child) for hop in self.children(wanted)]
-        return [(parent, child) for parent, child in self._query("written_children", wanted)]
+        """Pairs (parent, child) of edges that children of these were written with."""
+        return [(parent, child) for parent, child in self._query("written_children", set(ids))]
 
-    def quorum_level(self, n: int) -> int:
-        """The level that independent corroboration gives a version (section 3); UNTRUSTED without a quorum."""
-        if not self._quorum:
-            return Integrity.UNTRUSTED
-        by_justification: dict[int, list[int]] = {}
-        creator = self.written([n])[n].creator
-        for hop in self.parents([n]):
-            if taints(hop.role, creator):
-                by_justification.setdefault(hop.justification, []).append(hop.parent)
-        if len(by_justification) < self._quorum:
-            return Integrity.UNTRUSTED
-        strong = self.node(n).supports
-        support = [self._support(parents, strong[j]) for j, parents in sorted(by_justification.items())]
-        return corroborated(support, self._quorum)
-
-    def _support(self, parents: Sequence[int], strong: Sequence[int]) -> Support:
-        nodes = self.load([*parents, *strong])
-        above = ancestry(self, parents)
-        below = {hop.child for hop in self.parents(above) if hop.role != Role.REVISES}
-        origins = {
-            written.creator: written.creator_level
-            for n, written in self.written(above).items()
-            if n in above and n not in below
-        }
-        return Support(
-            integrity=min(self.written(parents)[p].integrity for p in parents),
-            origins=frozenset(origins),
-            trusted=all(level > Integrity.UNTRUSTED for level in origins.values()),
-            contaminated=any(contaminates(nodes[p], nodes) for p in strong),
-        )
+    def corroborated(self, ids: Collection[int], least: int) -> set[int]:
+        """Those of these versions that have at least so many justifications beyond the one they were written with."""
+        return {n for n, count in self._query("corroborated", ids) if count >= least}
 
     def _query(self, name: str, wanted: Collection[int]) -> Iterable[tuple[Any, ...]]:
         if not wanted:

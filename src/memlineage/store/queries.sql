@@ -46,8 +46,12 @@ SELECT e.parent, e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value WHE
 -- name: confidences
 SELECT v.confidence FROM carray(?1) c JOIN version v ON v.n = c.value;
 
--- name: justified_often
-SELECT DISTINCT child FROM edge WHERE justification >= ?1;
+-- name: corroborated  (how many justifications came later)
+SELECT e.child, count(DISTINCT e.justification) FROM carray(?1) c JOIN edge e ON e.child = c.value
+WHERE e.justification > 0 GROUP BY e.child;
+
+-- name: corroborated_at_all
+SELECT DISTINCT child FROM edge WHERE justification > 0;
 
 -- name: by_principal
 SELECT n FROM version WHERE creator = ?1 UNION SELECT n FROM version WHERE actor = ?1;

@@ -114,6 +114,7 @@ CREATE TABLE edge (
     PRIMARY KEY (child, justification, parent, role)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edge_down ON edge (parent, child, justification, role, weight);
+CREATE INDEX edge_late ON edge (child) WHERE justification > 0;
 
 -- Equivalences recorded when the newer version was written.
 CREATE TABLE verdict (

@@ -8,15 +8,15 @@ asks for permission.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import orjson
 
 from memlineage.ledger.hashing import SALT_BYTES, canonical, commitment, leaf_hash
 from memlineage.lineage.graph import own_code
-from memlineage.lineage.integrity import settle_integrity
-from memlineage.lineage.standing import Settlement, resettle, standing_of, troubles_nobody
+from memlineage.lineage.settling import Settlement, settle
+from memlineage.lineage.standing import standing_of, troubles_nobody
 from memlineage.model.content import form_key
 from memlineage.model.principal import HOST
 from memlineage.model.state import CauseKind
@@ -248,6 +248,10 @@ class Writer:
         self._releveled.add(n)
         return seq
 
+    def recount(self) -> None:
+        """Another quorum may be in force: have every version looked at to which a support was ever added."""
+        self._releveled |= {n for (n,) in self.connection.execute(QUERIES["corroborated_at_all"])}
+
     def expire_due(self) -> list[int]:
         """Record what time alone has already done, so that settled standings are true before this act."""
         due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
@@ -263,49 +267,19 @@ class Writer:
     def settle(self) -> Settlement:
         """Bring own states, integrity, standings and lost keys up to date."""
         if not (self._touched_units or self._seeds or self._releveled):
-            return Settlement({}, {}, {}, {})
+            return Settlement()
         for u in self._touched_units:
             self._seeds |= self._settle_own(u)
         self._graph = None
-        reranked = self._relevel(self.graph(), self._releveled)
-        seeds = self._seeds | reranked
-        settlement = Settlement({}, {}, {}, {})
-        if seeds:
-            self._graph = None
-            graph = self.graph()
-            settlement = resettle(graph, seeds, self._recheck(graph, seeds) if self._quorum else None)
-            self._put(settlement)
-            for n, own in self._own_before.items():  # the rules saw the own state as it is now already
-                _, winner, standing = settlement.was[n]
-                settlement.was[n] = (own, winner, standing)
+        settlement = settle(self.graph(), self._seeds, self._releveled)
+        self._put(settlement)
+        for n, own in self._own_before.items():  # the rules saw the own state as it is now already
+            _, winner, standing = settlement.was[n]
+            settlement.was[n] = (own, winner, standing)
         self._own_before = {}
         self._touched_units, self._seeds, self._releveled = set(), set(), set()
         self._graph = None
         return settlement
-
-    def _recheck(self, graph: StoreGraph, seeds: Collection[int]) -> Callable[[set[int]], set[int]]:
-        """With a quorum, integrity follows contamination: settle it before anyone competes."""
-
-        def recheck(changed: set[int]) -> set[int]:
-            affected = set(seeds) | changed
-            moved = self._relevel(graph, affected | graph.dependents(affected))
-            for n in moved:
-                graph.node(n).integrity = graph.written([n])[n].integrity
-            return moved
-
-        return recheck
-
-    def _relevel(self, graph: StoreGraph, seeds: Collection[int]) -> set[int]:
-        if not seeds:
-            return set()
-        if self._quorum:  # what a quorum raised looks at levels and origins far above: look at each again
-            raised = self.connection.execute(QUERIES["justified_often"], (self._quorum - 1,))
-            seeds = {*seeds, *(n for (n,) in raised)}
-        moved = settle_integrity(graph, seeds)
-        self.connection.executemany(
-            "UPDATE version SET integrity = ?2 WHERE n = ?1", [(n, int(level)) for n, level in moved.items()]
-        )
-        return set(moved)
 
     def _settle_own(self, u: int) -> set[int]:
         """Own states and the current version of one unit; returns every version of it if anything moved."""
@@ -337,6 +311,9 @@ class Writer:
         return set()
 
     def _put(self, settlement: Settlement) -> None:
+        self.connection.executemany(
+            "UPDATE version SET integrity = ?2 WHERE n = ?1", [(n, int(x)) for n, x in settlement.integrity.items()]
+        )
         by_value: dict[int, list[int]] = {}
         for n, standing in settlement.standing.items():
             by_value.setdefault(standing, []).append(n)

@@ -177,47 +177,87 @@ def _integrities(tables: Tables, spoiled: set[int], quorum: int) -> dict[int, in
     for row in tables.endorsements:
         if row.action is None and row.expires_us is None:
             endorsed[row.n] = max(row.level, endorsed.get(row.n, 0))
+    supports = {n: _supports(tables, n, level, spoiled) if quorum else [] for n in tables.versions}
 
     def written(n: int, values: dict[int, int]) -> int:
         version = tables.versions[n]
-        model = is_model_side(tables.principals[version.creator].name)
         edges = tables.written[n]
-        if model and all(edge.role == Role.REVISES for edge in edges):
+        if _is_model(tables, n) and all(edge.role == Role.REVISES for edge in edges):
             return Integrity.UNTRUSTED
-        inputs = (values[edge.parent] for edge in edges if model or edge.role != Role.REVISES)
+        inputs = (values[edge.parent] for edge in edges if _taints(tables, edge))
         return min(level[version.creator], level[version.actor], *inputs)
 
     def step(n: int, values: dict[int, int]) -> int:
-        raised = _by_quorum(tables, n, quorum, values, level, spoiled) if quorum else 0
-        return int(max(endorsed.get(n, 0), raised, written(n, values)))
+        own = written(n, values)
+        worth = [
+            (own if support.number == 0 else min(values[p] for p in support.parents), support)
+            for support in supports[n]
+        ]  # fmt: skip
+        return int(max(endorsed.get(n, 0), own, _by_quorum(worth, quorum) if quorum else 0))
 
     return _settle(dict.fromkeys(tables.versions, int(Integrity.UNTRUSTED)), step)
 
 
-def _by_quorum(
-    tables: Tables, n: int, quorum: int, values: dict[int, int], level: dict[int, Integrity], spoiled: set[int]
-) -> int:
-    """The level that independent justifications give: best first, then fewest origins, then oldest."""
-    model = is_model_side(tables.principals[tables.versions[n].creator].name)
-    usable = []
+class _Support(msgspec.Struct, frozen=True, kw_only=True):
+    """A justification that a quorum counts: its number, its parents, and the creators of its roots."""
+
+    number: int
+    parents: list[int]
+    origins: set[int]
+
+
+def _supports(tables: Tables, n: int, level: dict[int, Integrity], spoiled: set[int]) -> list[_Support]:
+    """Those that are sound, rest on trusted words only, and were not concluded from the version itself.
+
+    The first, which the version was written with, is as good as its creator's word too.
+    """
+    creator = tables.versions[n].creator
+    found = []
     for number, edges in sorted(tables.justifications[n].items()):
-        parents = [edge.parent for edge in edges if model or edge.role != Role.REVISES]
-        strong = [edge.parent for edge in edges if edge.strong]
-        roots = {tables.versions[m].creator for m in _roots(tables, parents)}
-        sound = spoiled.isdisjoint(strong)
-        if parents and sound and all(level[p] > Integrity.UNTRUSTED for p in roots):
-            usable.append((-min(values[p] for p in parents), len(roots), number, roots))
+        parents = [edge.parent for edge in edges if _taints(tables, edge)]
+        origins = {tables.versions[m].creator for m in _roots(tables, parents)}
+        if number == 0 and level[creator] == Integrity.UNTRUSTED:
+            origins.add(creator)
+        sound = spoiled.isdisjoint(edge.parent for edge in edges if edge.strong)
+        trusted = all(level[p] > Integrity.UNTRUSTED for p in origins)
+        if parents and sound and trusted and n not in _inputs(tables, parents):
+            found.append(_Support(number=number, parents=parents, origins=origins))
+    return found
+
+
+def _by_quorum(worth: list[tuple[int, _Support]], quorum: int) -> int:
+    """The level that independent justifications give: best first, then fewest origins, then oldest."""
     chosen: list[int] = []
     used: set[int] = set()
-    for lowered, _, _, roots in sorted(usable, key=lambda item: item[:3]):
-        if not roots & used:
-            chosen.append(-lowered)
-            used |= roots
+    for integrity, support in sorted(worth, key=lambda w: (-w[0], len(w[1].origins), w[1].number)):
+        if not support.origins & used:
+            chosen.append(integrity)
+            used |= support.origins
     return min(chosen[:quorum]) if len(chosen) >= quorum else Integrity.UNTRUSTED
 
 
+def _is_model(tables: Tables, n: int) -> bool:
+    return is_model_side(tables.principals[tables.versions[n].creator].name)
+
+
+def _taints(tables: Tables, edge: EdgeRow) -> bool:
+    return edge.role != Role.REVISES or _is_model(tables, edge.child)
+
+
+def _inputs(tables: Tables, start: list[int]) -> set[int]:
+    """These, and everything that their integrity may follow from."""
+    seen: set[int] = set()
+    todo = list(start)
+    while todo:
+        n = todo.pop()
+        if n not in seen:
+            seen.add(n)
+            todo += [e.parent for es in tables.justifications[n].values() for e in es if _taints(tables, e)]
+    return seen
+
+
 def _roots(tables: Tables, start: list[int]) -> Iterator[int]:
-    """Where the lineage of these begins, revisions apart."""
+    """Where the lineage of these begins, revisions apart: with what was written from nothing, verified since or not."""
     seen: set[int] = set()
     todo = list(start)
     while todo:
@@ -225,7 +265,6 @@ def _roots(tables: Tables, start: list[int]) -> Iterator[int]:
         if n in seen:
             continue
         seen.add(n)
-        above = [e.parent for es in tables.justifications[n].values() for e in es if e.role != Role.REVISES]
-        todo += above
-        if not above:
+        todo += [e.parent for es in tables.justifications[n].values() for e in es if e.role != Role.REVISES]
+        if all(edge.role == Role.REVISES for edge in tables.written[n]):
             yield n
