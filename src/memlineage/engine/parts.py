@@ -59,7 +59,7 @@ class Parts:
         creator = acting.speaker(given.pop("creator", None))
         owner = given.pop("owner", None)
         if given.get("depends_on") is None and kind_of(creator) not in {"user", "system"}:
-            given["depends_on"] = implied_parents(self.core) or None
+            given["depends_on"] = implied_parents(self.core, acting.scope) or None
         return draft(
             content,
             creator=creator,
@@ -92,10 +92,10 @@ class Parts:
             return self.inspection.get(acting, target)
         return unit
 
-    def focus(self, focus: Unit | Ref | str | Sequence[Unit | Ref | str] | None) -> tuple[Target, ...]:
+    def focus(self, acting: Acting, focus: Unit | Ref | str | Sequence[Unit | Ref | str] | None) -> tuple[Target, ...]:
         """What a query is about: as named, else the step it is asked in."""
         if focus is None:
-            return tuple(Target(ref.id, ref.version) for ref in implied_parents(self.core))
+            return tuple(Target(ref.id, ref.version) for ref in implied_parents(self.core, acting.scope))
         if isinstance(focus, Unit | Ref | str):
             return (parse_target(focus, pinned=True),)
         if not isinstance(focus, list | tuple | set | frozenset):

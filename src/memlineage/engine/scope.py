@@ -13,7 +13,7 @@ from memlineage.engine.inputs import Draft, links, parse_target
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
-from memlineage.engine.tracking import Step, tracked
+from memlineage.engine.tracking import Step, took, tracked
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.explain import Explanation
 from memlineage.model.ids import Ref
@@ -63,7 +63,7 @@ class Scope:
             PolicyViolationError: policy refused it; nothing was written.
             ConflictError: the idempotency key was used for other content.
         """
-        return self._parts.writing.store(self._acting, [self._draft(content, options)])[0]
+        return took(self._parts.core, self._parts.writing.store(self._acting, [self._draft(content, options)]))[0]
 
     def store_many(self, items: Sequence[Mapping[str, Any] | str]) -> list[Unit]:
         """Remember many things in one transaction, all or none. Each is a text, or a mapping with `content` and the
@@ -77,7 +77,7 @@ class Scope:
             if "content" not in given:
                 raise InvalidInputError(f"item {place} of store_many has no 'content'")
             drafts.append(self._draft(given.pop("content"), given))
-        return self._parts.writing.store(self._acting, drafts) if drafts else []
+        return took(self._parts.core, self._parts.writing.store(self._acting, drafts)) if drafts else []
 
     def update(
         self, unit: Which, content: str, *, if_version: int | None = None, **options: Unpack[StoreOptions]
@@ -90,25 +90,30 @@ class Scope:
             PolicyViolationError: the writer ranks below who said it before, among others.
         """
         target = parse_target(unit)
-        return self._parts.writing.update(self._acting, target, self._draft(content, options), if_version=if_version)
+        draft = self._draft(content, options)
+        written = self._parts.writing.update(self._acting, target, draft, if_version=if_version)
+        return took(self._parts.core, [written])[0]
 
     def _draft(self, content: str, options: Mapping[str, Any]) -> Draft:
         return self._parts.draft(self._acting, content, options)
 
     # Reading ---------------------------------------------------------------------------------------------------
 
+    def _shown(self, units: Iterable[Unit]) -> None:
+        self._acting.saw(took(self._parts.core, units))
+
     def get(self, unit: Which) -> Unit:
         """One unit, with its status: `"id"` the current version, `"id@1"` an old one. Refreshed first, if it has
         expired and policy says so.
         """
         found = self._parts.get(self._acting, parse_target(unit))
-        self._acting.saw([found])
+        self._shown([found])
         return found
 
     def history(self, unit: Which) -> Page:
         """All versions, oldest first."""
         found = self._parts.inspection.history(self._acting, parse_target(unit))
-        self._acting.saw(found)
+        self._shown(found)
         return found
 
     def retrieve(
@@ -143,13 +148,13 @@ class Scope:
         check_count(constraints, name="constraints", least=0)
         if budget is not None and not isinstance(budget, Budget):
             raise InvalidInputError(f"budget={budget!r:.80} must be a Budget(max_cost=…, min_score=…)")
-        wanted = self._parts.focus(focus)
+        wanted = self._parts.focus(self._acting, focus)
         asked = Query(
             text=query, focus=wanted, limit=limit, critical=critical, budget=budget, purpose=purpose,
             filter=filter, profile=profile, ranker=ranker, constraints=constraints,
         )  # fmt: skip
         found = self._parts.retrieval.retrieve(self._acting, asked)
-        self._acting.saw((*found.constraints, *found.units))
+        self._shown((*found.constraints, *found.units))
         return found
 
     def list(
@@ -164,7 +169,7 @@ class Scope:
         if limit is not None:
             check_count(limit, name="limit", least=0)
         found = self._parts.retrieval.listing(self._acting, filter=filter, status=wanted, limit=limit)
-        self._acting.saw(found)
+        self._shown(found)
         return found
 
     def count(self, *, filter: Mapping[str, Any] | None = None) -> int:
@@ -239,20 +244,20 @@ class Scope:
     def impact(self, unit: Which) -> Impact:
         """What descends from it, with paths, and what would become of each if it were invalid."""
         found = self._parts.inspection.impact(self._acting, parse_target(unit))
-        self._acting.saw((found.root, *found.units))
+        self._shown((found.root, *found.units))
         return found
 
     def trace(self, unit: Which, *, to: Which | None = None) -> Trace:
         """What it was concluded from; with `to`, the shortest causal chain from there."""
         origin = None if to is None else parse_target(to)
         found = self._parts.inspection.trace(self._acting, parse_target(unit), origin)
-        self._acting.saw((found.target, *found.units))
+        self._shown((found.target, *found.units))
         return found
 
     def explain(self, unit: Which, *, lang: str = "en") -> Explanation:
         """Where it came from, what holds it down, what it may justify: in English or Chinese, as Mermaid or DOT."""
         found = self._parts.inspection.explain(self._acting, parse_target(unit), lang)
-        self._acting.saw(found.units)
+        self._shown(found.units)
         return found
 
     # Actions ---------------------------------------------------------------------------------------------------
@@ -269,7 +274,9 @@ class Scope:
     ) -> ActionResult:
         """Authorize, run the registered tool, and record the action as a unit that hangs on its justification."""
         grounds = links(justification, Role.DEPENDS, name="justification")
-        return self._parts.gate.act(self._acting, action, arguments, grounds, self._acting.decider(by))
+        done = self._parts.gate.act(self._acting, action, arguments, grounds, self._acting.decider(by))
+        took(self._parts.core, [done.unit])
+        return done
 
     def approve(self, decision: Decision, *, by: str | None = None, reason: str | None = None) -> Unit:
         """Answer a decision that asked: permits exactly that action, once."""

@@ -1,225 +1,279 @@
-"""Capture: what runs inside a step or a tracked function hangs on it (row E1).
-
-The stack of frames is a context variable: async tasks and `asyncio.to_thread` inherit it, `carry` takes it into
-pools. A frame knows its unit once there is one, and what was produced inside it. A generator never holds a frame
-open across `yield`, for its consumer runs in between.
-"""
+"""Steps and tracked functions: the frames of `memlineage.engine.frames`, opened, run and written."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar, Token, copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
+from memlineage.engine.frames import (
+    Frame,
+    Step,
+    around,
+    carry,
+    current,
+    implied_parents,
+    items,
+    remember,
+    sources,
+    took,
+)
+from memlineage.engine.inputs import parse_target
 from memlineage.model.ids import Ref
+from memlineage.model.scope import Scope as Walls
 from memlineage.model.unit import Role, Unit
 
 if TYPE_CHECKING:
-    from memlineage.engine.core import Core
     from memlineage.engine.scope import Scope
 
-__all__ = ["Step", "carry", "implied_parents", "tracked"]
+__all__ = ["Step", "carry", "implied_parents", "took", "tracked"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_MATCHED_TEXT = 3
-_REMEMBERED = 256
-
-
-class Frame:
-    """One open step or tracked call.
-
-    Attributes:
-        core: the memory it belongs to; frames of another memory imply nothing here.
-        ref: its unit, once written.
-        outer: the frame around it.
-        produced: what tracked calls inside it produced.
-    """
-
-    def __init__(self, core: Core, ref: Ref | None, outer: Frame | None) -> None:
-        self.core = core
-        self.ref = ref
-        self.outer = outer
-        self.produced: list[Ref] = []
-        self._lock = threading.Lock()
-        self._values: list[tuple[Any, Ref]] = outer._values if outer is not None else []
-
-    def add(self, ref: Ref, value: Any) -> None:
-        """A tracked call inside returned this."""
-        with self._lock:
-            self.produced.append(ref)
-            self._values.append((value, ref))
-            del self._values[:-_REMEMBERED]
-
-    def made(self, value: Any) -> list[Ref]:
-        """The units whose value this is: the same object, or the same text."""
-        with self._lock:
-            return [ref for known, ref in self._values if _same(known, value)]
-
-
-_FRAME: ContextVar[Frame | None] = ContextVar("memlineage_frame", default=None)
-
-
-def _same(known: Any, value: Any) -> bool:
-    if isinstance(known, str):
-        return isinstance(value, str) and len(known) >= _MATCHED_TEXT and known == value
-    return known is value and value is not None and not isinstance(value, bool | int | float)
-
-
-def implied_parents(core: Core) -> list[Ref]:
-    """What something written here and now hangs on, if it does not say: the innermost step that is a unit."""
-    frame = _FRAME.get()
-    while frame is not None:
-        if frame.core is core and frame.ref is not None:
-            return [frame.ref]
-        frame = frame.outer
-    return []
-
-
-def carry(function: Callable[P, R]) -> Callable[P, R]:
-    """Take the current step along into a thread or pool, where context variables are lost otherwise."""
-    context = copy_context()
-
-    @functools.wraps(function)
-    def carried(*args: P.args, **kwargs: P.kwargs) -> R:
-        return context.copy().run(function, *args, **kwargs)
-
-    return carried
-
-
-class Step:
-    """A step of work: a unit, and a context (`with` or `async with`) whose contents hang on it."""
-
-    def __init__(self, scope: Scope, content: str, options: Mapping[str, Any]) -> None:
-        self._scope = scope
-        self._content = content
-        self._options = dict(options)
-        self._token: Token[Frame | None] | None = None
-        self.unit: Unit | None = None
-
-    @property
-    def ref(self) -> Ref:
-        """The step's version."""
-        assert self.unit is not None, "the step has not been entered"
-        return self.unit.ref
-
-    def __enter__(self) -> Self:
-        core = self._scope._parts.core
-        parents = implied_parents(core)
-        if parents and self._options.get("depends_on") is None:
-            self._options["depends_on"] = parents
-        self.unit = self._scope.store(self._content, **cast("Any", self._options))
-        self._token = _FRAME.set(Frame(core, self.unit.ref, _FRAME.get()))
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if self._token is not None:
-            _FRAME.reset(self._token)
-            self._token = None
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(self, *failure: object) -> None:
-        self.__exit__(*failure)
-
-
-@contextmanager
-def _frame(core: Core) -> Iterator[Frame]:
-    frame = Frame(core, None, _FRAME.get())
-    token = _FRAME.set(frame)
-    try:
-        yield frame
-    finally:
-        _FRAME.reset(token)
+Parent = tuple[Ref, float, Role]
 
 
 class _Call:
-    """One call of a tracked function: collects what went in, writes what came out."""
+    """One call of a tracked function: collects what went in, writes what came out.
 
-    def __init__(
-        self, scope: Scope, render: Callable[[Any], str], options: Mapping[str, Any], given: tuple[Any, ...]
-    ) -> None:
+    As a context manager it is the frame in which the function runs. It may be entered again and again: a step that a
+    generator leaves open at `yield` is the current one again when it goes on.
+    """
+
+    def __init__(self, scope: Scope, name: str, options: Mapping[str, Any], given: Iterable[Any]) -> None:
         self._scope = scope
-        self._render = render
+        self._name = name
         self._options = options
-        self._outer = _FRAME.get()
-        self._given = given
+        self._core = scope._parts.core
+        self._implied = implied_parents(self._core, self._walls)
+        self._arguments = list(self._argument_refs([item for value in given for item in items(value)]))
+        self.frame = Frame(self._core, None, current.get())
+        self._inside: Frame | None = self.frame
+        self._before: Frame | None = None
+        self.callers: dict[Frame, None] = {}
 
-    def wrote(self, result: Any, produced: list[Ref]) -> None:
-        """Remember a result. What it hangs on: the step it ran in, what ran inside it, what its arguments came from."""
-        inside = dict.fromkeys((*implied_parents(self._scope._parts.core), *produced))
-        arguments = [ref for ref in dict.fromkeys(self._argument_refs()) if ref not in inside]
-        parents = [(ref, 1.0, Role.DEPENDS) for ref in inside]
-        parents += [(ref, 1.0, Role.ARGUMENT) for ref in arguments]
-        options = {"depends_on": parents or None, **self._options}
-        text = result.content if isinstance(result, Unit) else self._render(result)
+    @property
+    def _walls(self) -> Walls:
+        return self._scope._acting.scope
+
+    def _argument_refs(self, given: list[Any]) -> Iterator[Ref]:
+        units = [value for value in given if isinstance(value, Unit)]
+        if units:
+            # Named outright, so one that is out of sight is refused as in `store`: now, before the function runs.
+            with self._core.read() as snapshot:
+                for unit in units:
+                    snapshot.resolve(self._walls, parse_target(unit, pinned=True))
+        yield from (unit.ref for unit in units)
+        yield from sources(self._core, self._walls, given)
+
+    def __enter__(self) -> Self:
+        caller = around(self._core)
+        if caller is not None:
+            self.callers[caller] = None
+        self._before = current.get()
+        current.set(self._inside)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._inside = current.get()
+        current.set(self._before)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """The frame of a function that runs once, from start to end."""
+        try:
+            with self:
+                yield
+        finally:
+            self.frame.close()
+
+    def wrote(self, text: Any, *values: Any) -> None:
+        """Remember a result, and these values as what was returned. It hangs on the step that it was called in, on
+        what was used inside, and on what its arguments came from.
+        """
+        for call in list(self.frame.unfinished):
+            call.settle()
+        used = [ref for ref, wall in list(self.frame.inputs.items()) if self._walls.sees(wall)]
+        inside = dict.fromkeys((*self._implied, *used))
+        parents: list[Parent] = [(ref, 1.0, Role.DEPENDS) for ref in inside]
+        parents += [(ref, 1.0, Role.ARGUMENT) for ref in dict.fromkeys(self._arguments) if ref not in inside]
+        if isinstance(text, str) and not text.strip():
+            text = f"{self._name} returned nothing"
+        options = {"depends_on": self._gathered(parents), **self._options}
         unit = self._scope.store(text, **cast("Any", options))
-        if self._outer is not None:
-            self._outer.add(unit.ref, result)
+        for caller in self.callers:
+            caller.take([unit])
+        remember(self._core, values, unit)
 
-    def _argument_refs(self) -> Iterator[Ref]:
-        for value in self._given:
-            if isinstance(value, Unit):
-                yield value.ref
-            elif self._outer is not None:
-                yield from self._outer.made(value)
+    def _gathered(self, parents: list[Parent]) -> list[Parent]:
+        """As many parents as a unit may have; units between gather the rest. The function has run, so it is too late
+        to refuse, and what is left out would be washed clean.
+        """
+        most = max(2, self._core.limits.edges)
+        same = {name: self._options[name] for name in ("creator", "visibility") if name in self._options}
+        while len(parents) > most:
+            said = f"{self._name} used {len(parents)} units, these {most} among them"
+            between = self._scope.store(said, kind="step", depends_on=parents[:most], **cast("Any", same))
+            parents = [*parents[most:], (between.ref, 1.0, Role.DEPENDS)]
+        return parents
+
+
+class _Stream:
+    """A call whose result is yielded piece by piece, and consumed wherever the consumer pleases."""
+
+    def __init__(self, call: _Call, render: Callable[[Any], str]) -> None:
+        self.call = call
+        self._render = render
+        self._parts: list[str] = []
+        self._nothing_yet = True
+        self._ended = False
+        self._value: Any = None
+
+    def yielded(self, part: Any) -> None:
+        """One more piece, for whoever asked."""
+        self._parts.append(_text(self._render, part))
+        for caller in self.call.callers:
+            caller.unfinished[self] = None
+
+    def ended(self, value: Any) -> None:
+        """It ran to its end, and returned this."""
+        self._ended, self._value = True, value
+
+    def settle(self) -> None:
+        """Write what was yielded since it was last written."""
+        parts, self._parts = self._parts, []
+        text = "".join(parts)
+        if text.strip():
+            self._nothing_yet = False
+            self.call.wrote(text, text, self._value)
+
+    def finish(self) -> None:
+        """No more will come. What it yielded has been used, even if it failed after that."""
+        self.call.frame.close()
+        for caller in self.call.callers:
+            caller.unfinished.pop(self, None)
+        self.settle()
+        if self._ended and self._nothing_yet:
+            value = self._value
+            self.call.wrote("" if value is None else _text(self._render, value), value)
+
+
+class _Resumed(Generator[Any, Any, Any]):
+    """A generator that runs inside its call's frame and nowhere else."""
+
+    def __init__(self, stream: _Stream, inner: Generator[Any, Any, Any]) -> None:
+        self._stream = stream
+        self._inner = inner
+
+    def send(self, value: Any) -> Any:
+        return self._resume(self._inner.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._resume(self._inner.throw, *error)
+
+    def close(self) -> None:
+        with self._stream.call:
+            self._inner.close()
+
+    def _resume(self, resume: Callable[..., Any], *given: Any) -> Any:
+        try:
+            with self._stream.call:
+                part = resume(*given)
+        except StopIteration as end:
+            self._stream.ended(end.value)
+            raise
+        self._stream.yielded(part)
+        return part
+
+
+class _Caught:
+    """What a consumer threw into an asynchronous generator, on its way to the one inside."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.error = error
+        return True
+
+
+def _streamed(stream: _Stream, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    try:
+        return (yield from _Resumed(stream, inner))
+    finally:
+        stream.finish()
+
+
+async def _streamed_async(stream: _Stream, inner: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+    try:
+        resume = inner.asend(None)
+        while True:
+            try:
+                with stream.call:
+                    part = await resume
+            except StopAsyncIteration:
+                stream.ended(None)
+                return
+            stream.yielded(part)
+            sent, caught = None, _Caught()
+            with caught:
+                sent = yield part
+            if isinstance(caught.error, GeneratorExit):
+                with stream.call:
+                    await inner.aclose()
+                return
+            resume = inner.asend(sent) if caught.error is None else inner.athrow(caught.error)
+    finally:
+        stream.finish()
+
+
+def _text(render: Callable[[Any], str], result: Any) -> str:
+    return result.content if isinstance(result, Unit) else render(result)
 
 
 def tracked(
     scope: Scope, function: Callable[P, R], render: Callable[[Any], str], options: Mapping[str, Any]
 ) -> Callable[P, R]:
-    """The function, remembering what it returns. An exception is not a result: nothing is written for it."""
+    """The function, remembering what it returned. An exception is not a result: nothing is written for it.
+
+    A generator hangs on the step that it was called in, wherever it is consumed. So its wrapper is a plain function
+    that returns a generator, and `inspect.isgeneratorfunction` says no of it.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    wrapper: Any
 
     def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call:
-        return _Call(scope, render, options, (*args, *kwargs.values()))
+        return _Call(scope, name, options, (*args, *kwargs.values()))
 
-    core = scope._parts.core
-    wrapper: Any
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
             mine = call(args, kwargs)
-            with _frame(core) as frame:
+            with mine.whole():
                 result = await function(*args, **kwargs)
-            mine.wrote(result, frame.produced)
+            mine.wrote(_text(render, result), result)
             return result
 
-    elif inspect.isasyncgenfunction(function):
+    elif inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        streamed: Any = _streamed_async if inspect.isasyncgenfunction(function) else _streamed
 
         @functools.wraps(function)
-        async def wrapper(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
-            mine = call(args, kwargs)
-            parts = []
-            async for part in function(*args, **kwargs):
-                parts.append(render(part))
-                yield part
-            mine.wrote("".join(parts), [])
-
-    elif inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def wrapper(*args: P.args, **kwargs: P.kwargs) -> Iterator[Any]:
-            mine = call(args, kwargs)
-            parts = []
-            for part in function(*args, **kwargs):
-                parts.append(render(part))
-                yield part
-            mine.wrote("".join(parts), [])
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return streamed(_Stream(call(args, kwargs), render), function(*args, **kwargs))
 
     else:
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
             mine = call(args, kwargs)
-            with _frame(core) as frame:
+            with mine.whole():
                 result = function(*args, **kwargs)
-            mine.wrote(result, frame.produced)
+            mine.wrote(_text(render, result), result)
             return result
 
     return cast("Callable[P, R]", wrapper)
