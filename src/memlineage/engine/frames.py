@@ -95,6 +95,12 @@ class Frame:
         with self._lock:
             self.inputs.update((unit.ref, unit.wall) for unit in units)
 
+    def inherit(self, inner: Frame) -> None:
+        """A call inside failed, and nothing was written that would stand between."""
+        with self._lock:
+            self.inputs.update(inner.inputs)
+            self.unfinished.update(inner.unfinished)
+
     def keep(self, made: Sequence[_Made]) -> None:
         """These values were made in it."""
         with self._lock:

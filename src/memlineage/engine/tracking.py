@@ -76,9 +76,12 @@ class _Call:
         current.set(self._inside)
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._inside = current.get()
         current.set(self._before)
+        if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
+            for caller in self.callers:  # an exception tells its catcher what the call knew
+                caller.inherit(self.frame)
 
     @contextmanager
     def whole(self) -> Iterator[None]:
