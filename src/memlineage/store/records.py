@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import orjson
 
 from memlineage.model.scope import Wall
 
-__all__ = ["EventKind", "NewEdge", "NewVersion", "record_bytes"]
+__all__ = ["RECORD_LAYOUT", "EventKind", "NewEdge", "NewVersion", "record_bytes"]
+
+
+RECORD_LAYOUT: Final = 1
+"""Version of what `record_bytes` covers and in what form; the first event of a ledger names it."""
 
 
 class EventKind(enum.IntEnum):
