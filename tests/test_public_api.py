@@ -10,8 +10,8 @@ from memlineage.engine.options import StoreOptions
 
 NAMES = [
     "ActionResult", "Affected", "Authority", "Budget", "CapabilityError", "Cause", "Change", "ConflictError",
-    "Consequences", "CycleError", "Decision", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity",
-    "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
+    "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found", "Impact",
+    "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
     "PolicyDocumentError", "PolicySet", "PolicyViolationError", "QuotaError", "Ref", "Role", "Scope",
     "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
     "Withheld", "carry",
@@ -38,6 +38,7 @@ SCOPE = {
     "actor": [],
     "approve": ["decision", "*", "by", "reason"],
     "authorize": ["action", "arguments", "*", "justification", "by"],
+    "context": ["unit"],
     "corroborate": ["unit", "*", "depends_on", "creator"],
     "count": ["*", "filter"],
     "delete": ["unit", "*", "reason", "by"],

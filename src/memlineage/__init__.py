@@ -36,14 +36,14 @@ from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity
 from memlineage.model.state import Standing, Status
 from memlineage.model.unit import Cause, Edge, Lineage, Role, Unit
-from memlineage.policy import Budget, Decision, Effect, PolicySet
+from memlineage.policy import Budget, Decision, Document, Effect, PolicySet
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ActionResult", "Affected", "Authority", "Budget", "CapabilityError", "Cause", "Change", "ConflictError",
-    "Consequences", "CycleError", "Decision", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity",
-    "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
+    "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found", "Impact",
+    "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
     "PolicyDocumentError", "PolicySet", "PolicyViolationError", "QuotaError", "Ref", "Role", "Scope",
     "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
     "Withheld", "carry",

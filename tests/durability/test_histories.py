@@ -36,6 +36,13 @@ class History:
         with suppress(*REFUSED):
             (self._rng.choice(self._acts) if self._known else self._store)()
 
+    def corroborate(self) -> None:
+        """The user's own word, or that of a tool, for something known, if it may have it."""
+        with suppress(*REFUSED):
+            said = self._host.store(f"said {len(self._known)}", creator=self._rng.choice(CREATORS[:3])).ref
+            self._host.corroborate(self._one(), depends_on=[self._rng.choice([said, *self._known])], creator="user:alice")
+            self._known.append(said)
+
     def _some(self, most: int) -> list[ml.Ref]:
         return self._rng.sample(self._known, min(len(self._known), self._rng.randrange(most)))
 
@@ -88,6 +95,15 @@ def test_a_store_is_consistent_after_every_act(seed: int) -> None:
     history = History(seed)
     for _ in range(40):
         history.act()
+        assert_consistent(history.memory)
+    history.memory.close()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_store_with_a_quorum_is_consistent_after_every_act(seed: int) -> None:
+    history = History(seed, {"memlineage": 1, "rules": [{"quorum": 2}]})
+    for step in range(60):
+        history.corroborate() if step % 2 else history.act()
         assert_consistent(history.memory)
     history.memory.close()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+import orjson
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
@@ -36,6 +39,14 @@ class Inspection:
         with self._core.read() as snapshot:
             n = snapshot.resolve(acting.scope, target).n
             return self._permitted(snapshot, acting, [n])[0]
+
+    def context(self, acting: Acting, target: Target) -> tuple[Unit, Any]:
+        """One unit, and the context snapshot that it was written with."""
+        with self._core.read() as snapshot:
+            n = snapshot.resolve(acting.scope, target).n
+            unit = self._permitted(snapshot, acting, [n])[0]
+            body = snapshot.connection.execute(QUERIES["context_of"], (n,)).get
+        return unit, None if body is None else orjson.loads(body)
 
     def history(self, acting: Acting, target: Target) -> Page:
         """All versions of a unit, oldest first."""

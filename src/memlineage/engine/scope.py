@@ -116,6 +116,14 @@ class Scope:
         self._shown(found)
         return found
 
+    def context(self, unit: Which) -> Any:
+        """The context in which a version was written, as it was handed to `store`: the full prompt or decision logic
+        (row A3). None if there was none. What was in a model's context besides is in the unit's `exposed` edges.
+        """
+        found, snapshot = self._parts.inspection.context(self._acting, parse_target(unit))
+        self._shown([found])
+        return snapshot
+
     def retrieve(
         self,
         query: str,
@@ -174,7 +182,7 @@ class Scope:
 
     def count(self, *, filter: Mapping[str, Any] | None = None) -> int:
         """How many units `list` would show."""
-        return len(self._parts.retrieval.listing(self._acting, filter=filter, status=None, limit=None))
+        return len(self.list(filter=filter))  # a filter can ask about content: whoever counts has seen
 
     # Consequences ----------------------------------------------------------------------------------------------
 

@@ -197,3 +197,6 @@ ORDER BY v.n;
 -- name: ended_by_time  (the one cause that time itself recorded)
 SELECT c.n, max(c.seq) FROM cause c JOIN principal p ON p.p = c.by
 WHERE c.kind = 5 AND c.lifted IS NULL AND c.reason IS NULL AND p.name = 'system' GROUP BY c.n;
+
+-- name: context_of
+SELECT c.body FROM version v JOIN context c ON c.hash = v.context WHERE v.n = ?1;
