@@ -53,6 +53,19 @@ def test_what_was_made_in_a_step_is_recognised_after_it(trip: ml.Scope, echo: An
     assert argument_of(trip) == {only(trip, "tool:web").ref}
 
 
+def test_what_was_made_inside_a_call_is_recognised_after_it(trip: ml.Scope, echo: Any) -> None:
+    page, found = web(trip), []
+
+    @trip.track(creator="tool:summary")
+    def summary() -> str:
+        found.append(page())
+        return "In short: pay them"
+
+    summary()
+    echo(found[0])
+    assert argument_of(trip) == {only(trip, "tool:web").ref}
+
+
 def test_another_value_and_one_that_says_too_little_are_not_recognised(trip: ml.Scope, echo: Any) -> None:
     for said in ("Pay to EVIL", "no", 7, True, None):
         given: Any = said

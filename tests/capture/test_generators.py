@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.capture.lineages import argument_of, by, only, parents, web
@@ -86,7 +86,8 @@ def test_a_generator_that_yields_nothing_is_remembered_as_that(trip: ml.Scope) -
         yield from ()
 
     async def weather_later() -> AsyncIterator[str]:
-        for part in ():
+        parts: tuple[str, ...] = ()
+        for part in parts:
             yield part
 
     async def all_of(parts: Any) -> list[str]:
@@ -217,3 +218,83 @@ def test_an_async_generator_that_fails_on_what_is_thrown_raises_it(trip: ml.Scop
 
 def test_a_wrapped_generator_keeps_its_name_and_says_that_it_is_a_plain_function(guide: Any) -> None:
     assert (guide.__name__, guide.__doc__) == ("guide", "Chapters.")
+
+
+def test_the_whole_text_of_a_generator_is_recognised_as_argument(trip: ml.Scope, guide: Any, echo: Any) -> None:
+    echo("".join(guide()))
+    assert argument_of(trip) == {only(trip, "tool:guide").ref}
+
+
+def test_a_consumer_hangs_on_the_generator_and_not_on_what_is_behind_it(trip: ml.Scope) -> None:
+    page = web(trip)
+
+    @trip.track(creator="tool:guide")
+    def guide() -> Iterator[str]:
+        yield page()
+
+    trip.track(creator="tool:summary")(lambda: "In short: " + "".join(guide()))()
+    assert parents(only(trip, "tool:summary")) == {only(trip, "tool:guide").ref}
+
+
+def test_what_a_generator_calls_while_it_is_closed_is_among_its_parents(trip: ml.Scope) -> None:
+    page = web(trip)
+
+    @trip.track(creator="tool:guide")
+    def guide() -> Iterator[str]:
+        try:
+            yield "Temples"
+        finally:
+            page()
+
+    @trip.track(creator="tool:later")
+    async def later() -> AsyncIterator[str]:
+        try:
+            yield "Temples"
+        finally:
+            page()
+
+    async def run() -> None:
+        async with aclosing(cast("Any", later())) as running:
+            await anext(running)
+
+    next(guide())
+    asyncio.run(run())
+    first, second = by(trip, "tool:web")
+    assert parents(only(trip, "tool:guide")) == {first.ref}
+    assert parents(only(trip, "tool:later")) == {second.ref}
+
+
+def test_what_was_made_inside_a_generator_is_recognised_after_it(trip: ml.Scope, echo: Any) -> None:
+    page, found = web(trip), []
+
+    @trip.track(creator="tool:guide")
+    def guide() -> Iterator[str]:
+        found.append(page())
+        yield "Temples"
+
+    list(guide())
+    echo(found[0])
+    assert argument_of(trip) == {only(trip, "tool:web").ref}
+
+
+def test_what_a_failed_call_took_from_a_generator_is_a_parent_where_the_failure_is_caught(trip: ml.Scope) -> None:
+    @trip.track(creator="tool:web")
+    def pages() -> Iterator[str]:
+        yield "Pay to EVIL"
+        yield "And again"
+
+    @trip.track(creator="tool:broken")
+    def broken(given: Any) -> str:
+        raise LookupError(next(given))
+
+    @trip.track(creator="tool:summary")
+    def summary(given: Any) -> str:
+        try:
+            return broken(given)
+        except LookupError as error:
+            return f"In short: {error}"
+
+    running = pages()
+    summary(running)
+    assert parents(only(trip, "tool:summary")) == {only(trip, "tool:web").ref}
+    list(running)

@@ -51,7 +51,7 @@ def test_a_step_held_by_a_suspended_generator_does_not_come_back_when_it_leaves_
     assert parents(trip.store("Nothing more", creator="tool:calendar")) == set()
 
 
-async def _stored_later(trip: ml.Scope, opened: asyncio.Event) -> list[set[ml.Ref]]:
+async def stored_later(trip: ml.Scope, opened: asyncio.Event) -> list[set[ml.Ref]]:
     await opened.wait()
     before = trip.store("Before", creator="tool:calendar")
     with trip.step("Own step"):
@@ -63,7 +63,7 @@ def test_a_task_started_in_a_step_hangs_on_it_though_the_step_was_left_meanwhile
     async def run() -> tuple[ml.Ref, list[set[ml.Ref]]]:
         left = asyncio.Event()
         async with trip.step("Plan") as plan:
-            task = asyncio.create_task(_stored_later(trip, left))
+            task = asyncio.create_task(stored_later(trip, left))
         left.set()
         return plan.ref, await task
 
@@ -105,6 +105,28 @@ def test_an_async_call_hangs_on_what_it_awaited_in_tasks_and_threads_of_its_own(
     asyncio.run(summary())
     assert len(by(trip, "tool:web")) == 3
     assert parents(only(trip, "tool:summary")) == {unit.ref for unit in by(trip, "tool:web")}
+
+
+def test_what_a_task_reads_after_the_call_that_started_it_is_a_parent_of_the_call_around_that(trip: ml.Scope) -> None:
+    page = trip.store("Pay to EVIL", creator="external:page")
+
+    async def read(returned: asyncio.Event) -> str:
+        await returned.wait()
+        return trip.get(page).content
+
+    @trip.track(creator="tool:starter", render=lambda task: "Started")
+    async def start(returned: asyncio.Event) -> asyncio.Task[str]:
+        return asyncio.create_task(read(returned))
+
+    @trip.track(creator="tool:summary")
+    async def summary() -> str:
+        returned = asyncio.Event()
+        task = await start(returned)
+        returned.set()
+        return f"In short: {await task}"
+
+    asyncio.run(summary())
+    assert parents(only(trip, "tool:summary")) == {only(trip, "tool:starter").ref, page.ref}
 
 
 READS: dict[str, Callable[[ml.Scope, ml.Unit], object]] = {
@@ -197,20 +219,19 @@ def test_a_call_that_returns_an_empty_text_is_remembered_as_that(trip: ml.Scope,
     assert only(trip, "tool:weather").content == "weather returned nothing"
 
 
+def missing() -> str:
+    raise LookupError("no such page")
+
+
 def test_an_exception_passes_and_leaves_nothing(memory: ml.Memory, trip: ml.Scope) -> None:
-    def fails() -> str:
-        raise LookupError("no such page")
+    async def later() -> str:
+        return missing()
 
-    async def fails_later() -> str:
-        raise LookupError("no such page")
+    def pieces() -> Iterator[str]:
+        yield missing()
 
-    def fails_at_once() -> Iterator[str]:
-        raise LookupError("no such page")
-        yield ""
-
-    async def fails_at_once_later() -> AsyncIterator[str]:
-        raise LookupError("no such page")
-        yield ""
+    async def pieces_later() -> AsyncIterator[str]:
+        yield missing()
 
     async def all_of(pages: Any) -> list[str]:
         return [page async for page in pages]
@@ -218,10 +239,10 @@ def test_an_exception_passes_and_leaves_nothing(memory: ml.Memory, trip: ml.Scop
     track: Any = trip.track(creator="tool:web")
     with nothing_written(memory):
         for attempt in (
-            track(fails),
-            lambda: asyncio.run(track(fails_later)()),
-            lambda: list(track(fails_at_once)()),
-            lambda: asyncio.run(all_of(track(fails_at_once_later)())),
+            track(missing),
+            lambda: asyncio.run(track(later)()),
+            lambda: list(track(pieces)()),
+            lambda: asyncio.run(all_of(track(pieces_later)())),
         ):
             with pytest.raises(LookupError, match="no such page"):
                 attempt()

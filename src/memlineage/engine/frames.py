@@ -99,7 +99,6 @@ class Frame:
         """A call inside failed, and nothing was written that would stand between."""
         with self._lock:
             self.inputs.update(inner.inputs)
-            self.unfinished.update(inner.unfinished)
 
     def keep(self, made: Sequence[_Made]) -> None:
         """These values were made in it."""

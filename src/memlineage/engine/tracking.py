@@ -80,7 +80,8 @@ class _Call:
         self._inside = current.get()
         current.set(self._before)
         if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
-            for caller in self.callers:  # an exception tells its catcher what the call knew
+            self._settle()  # an exception tells its catcher what the call knew
+            for caller in self.callers:
                 caller.inherit(self.frame)
 
     @contextmanager
@@ -96,8 +97,7 @@ class _Call:
         """Remember a result, and these values as what was returned. It hangs on the step that it was called in, on
         what was used inside, and on what its arguments came from.
         """
-        for call in list(self.frame.unfinished):
-            call.settle()
+        self._settle()
         used = [ref for ref, wall in list(self.frame.inputs.items()) if self._walls.sees(wall)]
         inside = dict.fromkeys((*self._implied, *used))
         parents: list[Parent] = [(ref, 1.0, Role.DEPENDS) for ref in inside]
@@ -109,6 +109,10 @@ class _Call:
         for caller in self.callers:
             caller.take([unit])
         remember(self._core, values, unit)
+
+    def _settle(self) -> None:
+        for call in list(self.frame.unfinished):
+            call.settle()
 
     def _gathered(self, parents: list[Parent]) -> list[Parent]:
         """As many parents as a unit may have; units between gather the rest. The function has run, so it is too late
