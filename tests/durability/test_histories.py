@@ -37,11 +37,13 @@ class History:
             (self._rng.choice(self._acts) if self._known else self._store)()
 
     def corroborate(self) -> None:
-        """The user's own word, or that of a tool, for something known, if it may have it."""
+        """Somebody's own word for one of a few things that are known; now and then that word is taken back."""
+        word = self._host.store(f"said {len(self._known)}", creator=self._rng.choice(CREATORS[:3])).ref
+        self._known.append(word)
         with suppress(*REFUSED):
-            said = self._host.store(f"said {len(self._known)}", creator=self._rng.choice(CREATORS[:3])).ref
-            self._host.corroborate(self._one(), depends_on=[self._rng.choice([said, *self._known])], creator="user:alice")
-            self._known.append(said)
+            self._host.corroborate(self._rng.choice(self._known[:4]), depends_on=[word], creator="user:alice")
+        if self._rng.random() < 0.4:
+            self._host.invalidate(word, reason="wrong")
 
     def _some(self, most: int) -> list[ml.Ref]:
         return self._rng.sample(self._known, min(len(self._known), self._rng.randrange(most)))
