@@ -190,9 +190,7 @@ def test_imports_point_down_only() -> None:
 def test_a_forbidden_import_breaks_the_contract(module: str, imported: str, tmp_path: Path) -> None:
     # Packages without code: the one import below is then the only possible cause of a failure.
     package = tmp_path / "memlineage"
-    floors = {
-        path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
+    floors = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     for floor in (floors | {"errors", "model", module}) - {"__init__"}:
         (package / floor).mkdir(parents=True)
         (package / floor / "__init__.py").touch()
