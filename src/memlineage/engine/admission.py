@@ -16,14 +16,15 @@ from memlineage.engine.snapshot import Known, resolve
 from memlineage.errors import UnknownUnitError
 from memlineage.lineage.graph import Node, shown
 from memlineage.lineage.integrity import written_integrity
-from memlineage.lineage.paths import ancestry, closes_cycle
+from memlineage.lineage.paths import ancestry, resting_on
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
 from memlineage.model.state import Status
 from memlineage.model.unit import MICRO, Role
+from memlineage.store.database import fetch
 from memlineage.store.graph import StoreGraph
-from memlineage.store.records import NewEdge
+from memlineage.store.records import NewEdge, Said
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
@@ -182,11 +183,14 @@ def protection_of(writer: Writer, known: Known) -> Protection:
 
 def equivalent_versions(
     writer: Writer, known: Known, forms: Mapping[bytes, bool], edges: Iterable[NewEdge]
-) -> tuple[int, ...]:
+) -> tuple[Said, ...]:
     """Earlier versions that the new one says again, as judged per form, where recording it closes no cycle."""
-    rows = writer.connection.execute(
-        "SELECT n, form FROM version WHERE u = ? AND content IS NOT NULL ORDER BY n", (known.unit,)
+    rows = fetch(
+        writer.connection,
+        "SELECT n, version, form FROM version WHERE u = ? AND content IS NOT NULL ORDER BY version",
+        (known.unit,),
     )
+    alike = [Said(n, version) for n, version, form in rows if forms.get(form, False)]
     parents = {edge.parent for edge in edges if edge.role != Role.REVISES}
-    graph = writer.graph()
-    return tuple(n for n, form in rows if forms.get(form, False) and not closes_cycle(graph, below=n, parents=parents))
+    above = resting_on(writer.graph(), parents) if alike and parents else set()
+    return tuple(said for said in alike if said.n not in above)

@@ -31,7 +31,7 @@ from memlineage.policy import Decision, Facts, ObligationKind, valid_until
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.recall.text import index_terms
 from memlineage.store.database import fetch
-from memlineage.store.records import NewVersion
+from memlineage.store.records import NewVersion, Said
 from memlineage.store.sql import QUERIES
 from memlineage.store.units import read_units
 from memlineage.store.writer import Writer
@@ -215,7 +215,7 @@ class Writing:
         wall: Wall,
         *,
         known: Known | None = None,
-        same_as: tuple[int, ...] = (),
+        same_as: tuple[Said, ...] = (),
     ) -> NewVersion:
         new = NewVersion(
             unit=None if known is None else known.unit,

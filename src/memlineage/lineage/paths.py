@@ -119,20 +119,23 @@ def topological(ids: Collection[int], hops: Iterable[Hop]) -> list[int]:
 
 
 def closes_cycle(graph: Walkable, *, below: int, parents: Collection[int]) -> bool:
-    """Whether hanging `below` under `parents` would make it its own ancestor.
+    """Whether hanging `below` under `parents` would make it its own ancestor."""
+    return below in resting_on(graph, parents)
+
+
+def resting_on(graph: Walkable, start: Collection[int]) -> set[int]:
+    """These and everything that their standing could be read off (revisions apart).
 
     A recorded equivalence counts as an edge from the older version to the newer: the older one's condition
     is read off the newer.
     """
     seen: set[int] = set()
-    wave = set(parents)
+    wave = set(start)
     while wave:
-        if below in wave:
-            return True
         seen |= wave
         up = {hop.parent for hop in graph.parents(wave) if hop.role != Role.REVISES}
         wave = (up | {newer for _, newer in graph.verdicts(wave)}) - seen
-    return False
+    return seen
 
 
 def distances(graph: Walkable, focus: Iterable[int], *, reach: int = 6) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ import orjson
 
 from memlineage.model.scope import Wall
 
-__all__ = ["RECORD_LAYOUT", "EventKind", "NewEdge", "NewVersion", "record_bytes"]
+__all__ = ["RECORD_LAYOUT", "EventKind", "NewEdge", "NewVersion", "Said", "record_bytes", "spans"]
 
 
 RECORD_LAYOUT: Final = 1
@@ -36,6 +37,13 @@ class NewEdge(msgspec.Struct, frozen=True, gc=False):
     parent: int
     role: int
     weight: int
+
+
+class Said(msgspec.Struct, frozen=True):
+    """An earlier version of the unit that says the same: by integer id, and by version number."""
+
+    n: int
+    version: int
 
 
 class NewVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,9 +81,20 @@ class NewVersion(msgspec.Struct, frozen=True, kw_only=True):
     reasserts: int | None
     retry: str | None = None
     edges: tuple[NewEdge, ...]
-    same_as: tuple[int, ...] = ()
+    same_as: tuple[Said, ...] = ()
     integrity: int
     quarantine: str | None = None
+
+
+def spans(versions: Iterable[int]) -> list[list[int]]:
+    """Rising version numbers as first-to-last spans: a value confirmed a thousand times over takes one."""
+    found: list[list[int]] = []
+    for version in versions:
+        if found and version == found[-1][1] + 1:
+            found[-1][1] = version
+        else:
+            found.append([version, version])
+    return found
 
 
 def record_bytes(version: NewVersion) -> bytes:

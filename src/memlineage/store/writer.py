@@ -24,7 +24,7 @@ from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
-from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes
+from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes, spans
 from memlineage.store.sql import QUERIES
 
 __all__ = ["Writer"]
@@ -117,7 +117,9 @@ class Writer:
             ),
         )  # fmt: skip
         self._write_edges(n, 0, new.edges)
-        self.connection.executemany("INSERT INTO verdict (older, newer) VALUES (?, ?)", [(o, n) for o in new.same_as])
+        self.connection.executemany(
+            "INSERT INTO verdict (older, newer) VALUES (?, ?)", [(said.n, n) for said in new.same_as]
+        )
         self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
         if new.quarantine is not None:
             self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
@@ -132,7 +134,7 @@ class Writer:
             "edges": [[edge.parent, edge.role, edge.weight] for edge in new.edges],
             "n": n,
             "record": commitment(salt[SALT_BYTES:], record_bytes(new)),
-            "same": list(new.same_as),
+            "same": spans(said.version for said in new.same_as),
             "unit": new.id,
             "version": new.version,
         }

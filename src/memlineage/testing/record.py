@@ -168,7 +168,13 @@ def _edges(tables: Tables) -> Iterator[str]:
 
 
 def _verdicts(tables: Tables) -> Iterator[str]:
-    said = {(older, body["n"]) for body in tables.bodies[EventKind.WRITE] for older in body["same"]}
+    number = {(tables.units[row.u].id, row.version): n for n, row in tables.versions.items()}
+    said = {
+        (number.get((body["unit"], version), 0), body["n"])
+        for body in tables.bodies[EventKind.WRITE]
+        for first, last in body["same"]
+        for version in range(first, last + 1)
+    }
     yield from _unmatched("verdict (older, newer)", said, tables.verdicts)
 
 
