@@ -67,12 +67,18 @@ def link_edges(writer: Writer, acting: Acting, links: Iterable[Link]) -> tuple[N
     return tuple(NewEdge(parent, int(role), weight) for (parent, role), weight in sorted(edges.items()))
 
 
-def exposure_edges(writer: Writer, acting: Acting, creator: str, declared: Iterable[NewEdge]) -> tuple[NewEdge, ...]:
-    """What the model had in front of it and did not name (role `exposed`); nothing for anyone else's words."""
-    if acting.exposure is None or not is_model_side(creator):
+def exposure_edges(
+    writer: Writer, acting: Acting, draft: Draft, declared: Iterable[NewEdge], before: Iterable[int] = ()
+) -> tuple[NewEdge, ...]:
+    """What the model had in front of it and did not name (role `exposed`), and what it wrote before in the same batch.
+
+    Nothing for anyone else's words; but what a tool is called with are the model's, and the record repeats them.
+    """
+    if acting.exposure is None or not (is_model_side(draft.creator) or draft.kind == "action"):
         return ()
     known = {edge.parent for edge in declared}
-    edges = []
+    edges = [NewEdge(n, int(Role.EXPOSED), MICRO) for n in sorted(set(before) - known)]
+    known.update(before)
     for ref in acting.exposure.seen():
         try:
             parent = resolve(writer.connection, writer.names, acting.scope, Target(ref.id, ref.version)).n

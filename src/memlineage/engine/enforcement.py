@@ -6,6 +6,7 @@ is what is written. Walls are not a matter of policy: whatever the documents say
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import msgspec
@@ -35,7 +36,8 @@ CLAIMS = "claims"
 INTEGRITY = "integrity"
 """Name of the built-in rule that nobody raises what is above himself."""
 
-_CANNOT_CARRY_OUT = frozenset({ObligationKind.DOWNGRADE, ObligationKind.NOTIFY_OWNER, ObligationKind.REFRESH})
+_NEVER_CARRIED_OUT = frozenset({ObligationKind.DOWNGRADE, ObligationKind.NOTIFY_OWNER})
+_CANNOT_CARRY_OUT = _NEVER_CARRIED_OUT | {ObligationKind.REFRESH}
 
 
 def background(scope: Scope) -> Acting:
@@ -80,7 +82,7 @@ class Enforcement:
         )
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
         policies = self._core.ageless if inspecting or unit.waived else self._core.policies
-        decision = self._decide(acting, "read", facts, now_us, budget, policies)
+        decision = _unfulfilled(self._decide(acting, "read", facts, now_us, budget, policies), _NEVER_CARRIED_OUT)
         if decision.effect is not Effect.ALLOW:
             self._core.log.add(now_us, decision)
         return decision
@@ -139,7 +141,10 @@ class Enforcement:
         context = self._context(acting, by, names, unit=None) | {"in_walls": True} | extra
         scope = acting.scope
         place = {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "session": scope.session}
-        return self._decide(acting, "act", Facts(unit=place, context=context, now_us=now_us), now_us, None)
+        decision = self._decide(acting, "act", Facts(unit=place, context=context, now_us=now_us), now_us, None)
+        if not context["actor_may_claim"] and decision.rule != CLAIMS:
+            return _refuse(decision, CLAIMS, f"{acting.actor} may not speak as this principal")
+        return _unfulfilled(decision, _NEVER_CARRIED_OUT)
 
     def refuse(self, verb: str, unit: Unit, now_us: int, reason: str) -> Decision:
         """A refusal by the rules of semantics.md themselves, which no document can lift."""
@@ -193,14 +198,12 @@ class Enforcement:
         self, acting: Acting, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
     ) -> Decision:
         decision = self._decide(acting, verb, facts, now_us, None)
-        undone = [o for o in decision.obligations if o.kind in _CANNOT_CARRY_OUT - carries_out]
         if not facts.context.get("in_walls"):
             decision = _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
         elif not facts.context.get("actor_may_claim") and decision.rule != CLAIMS:
             decision = _refuse(decision, CLAIMS, f"{facts.context.get('actor')} may not speak as this principal")
-        elif undone and decision.allowed:
-            first = undone[0]
-            decision = _refuse(decision, first.rule, f"its obligation {first.kind.value!r} cannot be carried out here")
+        else:
+            decision = _unfulfilled(decision, _CANNOT_CARRY_OUT - carries_out)
         self._core.log.add(now_us, decision)
         if not decision.allowed:
             raise PolicyViolationError(decision, str(decision))
@@ -222,6 +225,14 @@ class Enforcement:
             budget,
             decision_id=self._core.new_id(now_us),
         )
+
+
+def _unfulfilled(decision: Decision, undone: Set[ObligationKind]) -> Decision:
+    """An obligation that nobody carries out here turns a permission into a refusal (policies.md, "Deciding")."""
+    first = next((owed for owed in decision.obligations if owed.kind in undone), None)
+    if first is None or not decision.allowed:
+        return decision
+    return _refuse(decision, first.rule, f"its obligation {first.kind.value!r} cannot be carried out here")
 
 
 def _refuse(decision: Decision, rule: str, reason: str) -> Decision:

@@ -83,6 +83,8 @@ class Gate:
         """The decision on a tool call, with what was found for each argument and the path that speaks against it."""
         with self._core.read() as snapshot:
             decision, _ = self._judge(acting, snapshot, action, arguments, justification, by)
+            named = [snapshot.resolve(acting.scope, link.target).n for link in justification]
+            acting.saw(snapshot.units(named).values())  # whoever is told whether it says so knows what it says
         self._enforcement.record(snapshot.now_us, decision)
         return decision
 
@@ -100,22 +102,25 @@ class Gate:
         arguments = plain_arguments(arguments)
         bound = action_hash(tool, arguments)
         named = tuple(snapshot.resolve(acting.scope, link.target).n for link in justification)
-        ground = self._ground(snapshot, named, bound)
+        ground = self._ground(acting, snapshot, named, bound)
         decision = self._decide(acting, snapshot, tool, arguments, ground, by, bound)
         approval = self._approved(acting, snapshot, bound) if decision.effect is Effect.ASK else None
         if approval is not None:
             decision = msgspec.structs.replace(decision, effect=Effect.ALLOW)
         return decision, approval
 
-    def _ground(self, snapshot: Snapshot, named: tuple[int, ...], bound: str) -> _Ground:
+    def _ground(self, acting: Acting, snapshot: Snapshot, named: tuple[int, ...], bound: str) -> _Ground:
         graph = snapshot.graph
         reached = ancestry(graph, named)
         nodes = graph.load(reached)
         levels = {n: Integrity(nodes[n].integrity) for n in reached}
         for n, level in self._vouched(snapshot, reached, bound):
             levels[n] = max(levels[n], Integrity(level))
-        usable = tuple(n for n in sorted(reached) if _usable(nodes[n], nodes, snapshot))
-        return _Ground(named, reached, snapshot.units(list(reached)), levels, usable)
+        units = snapshot.units(list(reached))
+        # What is out of sight supports nothing: the answer would tell what it says.
+        seen = [n for n in sorted(reached) if acting.scope.sees(units[n].wall)]
+        usable = tuple(n for n in seen if _usable(nodes[n], nodes, snapshot))
+        return _Ground(named, reached, units, levels, usable)
 
     def _vouched(self, snapshot: Snapshot, reached: Iterable[int], bound: str) -> list[tuple[int, int]]:
         """Endorsements that count here only: unexpired ones, and those bound to this very action and unused."""
@@ -209,8 +214,8 @@ class Gate:
         says it was started, never one that nobody knows of.
         """
         tool = self._core.tools.need(action)
-        bound = action_hash(tool.name, arguments)
         arguments = plain_arguments(arguments)
+        bound = action_hash(tool.name, arguments)
         with self._core.write(actor=acting.actor) as writer:
             snapshot = Snapshot(writer.connection, writer.names, writer.now_us, self._core.policies.quorum or 0)
             decision, approval = self._judge(acting, snapshot, tool.name, arguments, justification, by)
@@ -225,7 +230,11 @@ class Gate:
                 links=links, creator_id=bound, metadata=metadata,
             )  # fmt: skip
             [item] = self._writing.prepare([record])
-            written = self._writing.store_one(writer, _runner(acting, tool.name), item, reserved=True)
+            # The record repeats the arguments, and on the model's side these come from what it was shown.
+            runner = msgspec.structs.replace(
+                _runner(acting, tool.name), exposure=acting.exposure if arguments else None
+            )
+            written = self._writing.store_one(writer, runner, item, reserved=True)
             started = snapshot.unit(written.n)
         outcome = "failed"
         result: Any = None

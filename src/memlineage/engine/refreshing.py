@@ -40,7 +40,7 @@ __all__ = ["Refreshing", "Stale"]
 _LEASE_US: Final = 30_000_000
 _BACK_OFF_US: Final = 60_000_000
 _POLL_S: Final = 0.02
-_CARRIED: Final = frozenset({Role.DEPENDS, Role.ARGUMENT})
+_CARRIED: Final = frozenset({Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES})
 _FIELDS: Final = frozenset({"content", "confidence", "timestamp", "metadata"})
 
 

@@ -101,14 +101,23 @@ class Writing:
         """Write new units, all or none."""
         prepared = self.prepare(drafts)
         with self._core.write(actor=acting.actor) as writer:
-            written = [self.store_one(writer, acting, item, reserved=reserved) for item in prepared]
+            written: list[Written] = []
+            before: list[int] = []
+            for item in prepared:
+                result = self.store_one(writer, acting, item, reserved=reserved, before=before)
+                if result.fresh and is_model_side(item.draft.creator):
+                    before = []  # it hangs on all of these, and what follows hangs on it
+                before.append(result.n)
+                written.append(result)
             writer.settle()
             units = _units(writer, written)
         _follow(acting, units, written)
         return units
 
-    def store_one(self, writer: Writer, acting: Acting, item: Prepared, *, reserved: bool = False) -> Written:
-        """Write one new unit inside a transaction, or find the one that stands for it."""
+    def store_one(
+        self, writer: Writer, acting: Acting, item: Prepared, *, reserved: bool = False, before: Sequence[int] = ()
+    ) -> Written:
+        """Write one new unit inside a transaction, or find the one that stands for it; `before` came just before it."""
         draft = item.draft
         if draft.kind in RESERVED_KINDS and not reserved:
             raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
@@ -116,7 +125,7 @@ class Writing:
         check_identity(draft.metadata, wall)
         _refuse_takeover(acting, draft, _owner(acting, draft))
         edges = link_edges(writer, acting, draft.links)
-        edges += exposure_edges(writer, acting, draft.creator, edges)
+        edges += exposure_edges(writer, acting, draft, edges, before)
         admission = admit(writer, acting, draft, edges, wall)
         new = self._new_version(writer, acting, draft, admission, wall)
         decision = self._enforcement.write(acting, new, admission, now_us=writer.now_us, names=writer.names)
@@ -187,7 +196,7 @@ class Writing:
         check_identity(item.draft.metadata, old.wall)
         _refuse_takeover(acting, draft, old.owner)
         edges = link_edges(writer, acting, draft.links)
-        edges += exposure_edges(writer, acting, draft.creator, edges)
+        edges += exposure_edges(writer, acting, draft, edges)
         revises = resolve(writer.connection, writer.names, acting.scope, Target(target.id, known.latest)).n
         admission = admit(writer, acting, draft, edges, old.wall, revises=revises)
         says_so = replayed or kind_of(draft.creator) in {"user", "system", "tool"}

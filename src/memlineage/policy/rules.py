@@ -218,6 +218,8 @@ class RuleReader:
             key: read_patterns(self.shape, item) if key in ("creators", "principals") else self.shape.texts(item)
             for key, item in found.items()
         }
+        if "tools" in given:  # a request names a tool without its prefix
+            given["tools"] = tuple(sorted({name.removeprefix("tool:") for name in given["tools"]}))
         return Target(**given)
 
 

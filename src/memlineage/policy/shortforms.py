@@ -208,8 +208,11 @@ def _sensitive_action(reader: RuleReader, node: Node, draft: Draft) -> Expansion
     keys = ("tool", "arguments", "integrity", "approval", "constants")
     found = reader.shape.mapping(node, keys, required=("tool",))
     shape = reader.shape
-    tool = shape.text(found["tool"]) if "tool" in found else "?"
+    tool = _tool(reader, found["tool"]) if "tool" in found else "?"
     arguments = shape.texts(found["arguments"]) if "arguments" in found else ()
+    if any(character in name for name in arguments for character in ".[]"):
+        message = "an argument is judged with everything in it; give its name alone, without a path"
+        reader.faults.add(found["arguments"], "wrong_value", message)
     level = shape.choice(found["integrity"], Integrity.__members__, "unknown_value") if "integrity" in found else None
     level = level or Integrity.INTERNAL.name
     approval = _approval(reader, found["approval"]) if "approval" in found else "never"
@@ -229,6 +232,14 @@ def _sensitive_action(reader: RuleReader, node: Node, draft: Draft) -> Expansion
         asking = Consequence.REQUIRE_APPROVAL
         rules.append(draft.rule(asking, (Verb.ACT,), suffix="approval", target=target, reason=reason))
     return Expansion(rules=tuple(rules), sensitive=sensitive)
+
+
+def _tool(reader: RuleReader, node: Node) -> str:
+    """The name that the gate looks a tool up by: a pattern or a prefix would never be found, and protect nothing."""
+    name = reader.shape.text(node).strip().removeprefix("tool:")
+    if "*" in name or not name:
+        reader.faults.add(node, "wrong_value", "a sensitive action is one tool's; name each of them")
+    return name
 
 
 def _approval(reader: RuleReader, node: Node) -> str:
