@@ -182,3 +182,18 @@ def test_the_gate_does_not_tell_what_an_ancestor_out_of_sight_says(world: Simple
         (s.supported, s.by, s.reason) for s in wrong.support
     ]
     assert mine.authorize("pay", {"to": "666"}, justification=[derived]).allowed
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("the file is etc/passwd", "/etc/passwd"), ("the file is /etc/passwd", "../etc/passwd"),
+     ("the file is notes", "notes*"), ("the folder is notes", "~notes"), ("the file is a b", "a; b"),
+     ("account 7", "007"), ("account 007", "7"), ("the share is c:/x", "c:\\x")],
+)  # fmt: skip
+def test_a_value_that_a_tool_would_take_for_another_is_not_supported(
+    world: SimpleNamespace, said: str, value: str
+) -> None:
+    ground = world.host.store(said)
+    assert not world.host.authorize("pay", {"to": value}, justification=[ground]).allowed
+    itself = world.host.store(f"It is {value} indeed")
+    assert world.host.authorize("pay", {"to": value}, justification=[itself]).allowed

@@ -36,13 +36,16 @@ _TOKEN: Final = re.compile(
     r"|(?<![\w])[-+]?\d+(?:[.,]\d+)*(?!\w|-\w))"
     r"|(?P<cjk>[぀-ヿ㐀-鿿豈-﫿가-힯])"
     r"|(?P<word>[^\W_぀-ヿ㐀-鿿豈-﫿가-힯]+(?:[-_.'/][^\W_぀-ヿ㐀-鿿豈-﫿가-힯]+)*|_+)"
+    r"|(?P<up>\.{1,2}[/\\])"
     r"|(?P<sign>[^\s\w])"
 )
+_MEANT: Final = frozenset("€$£¥%*/\\|&;`~")
+"""Signs that make another value of it: currencies, wildcards, steps in a path, what a shell would act upon."""
 _DIGITS: Final = re.compile(r"\d+")
 
 
 def value_tokens(text: str) -> tuple[str, ...]:
-    """The tokens of a text, in order; punctuation between words does not count."""
+    """The tokens of a text, in order; punctuation between words does not count, unless it changes what is meant."""
     folded = unicodedata.normalize("NFKC", "".join(c for c in text if unicodedata.category(c) != "Cf")).casefold()
     return tuple(token for match in _TOKEN.finditer(folded) for token in _token(match))
 
@@ -64,7 +67,7 @@ def _token(match: re.Match[str]) -> Iterator[str]:
         yield _date(year, month, day)
     elif kind in ("url", "mail"):
         yield text.rstrip(".,;:!?)")
-    elif kind != "sign" or text in "€$£¥%":
+    elif kind != "sign" or text in _MEANT:
         yield text
 
 
@@ -79,7 +82,9 @@ def _number(text: str) -> str:
     whole, dot, fraction = plain.lstrip("+").partition(".")
     fraction = fraction.rstrip("0")
     sign = "-" if whole.startswith("-") else ""
-    whole = whole.lstrip("-").lstrip("0") or "0"
+    whole = whole.lstrip("-")
+    if dot or whole.strip("0") == "":  # else leading zeros belong to a number that names something: 007 is not 7
+        whole = whole.lstrip("0") or "0"
     return f"{sign}{whole}.{fraction}" if dot and fraction else f"{sign}{whole}"
 
 
