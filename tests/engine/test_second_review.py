@@ -197,3 +197,32 @@ def test_a_value_that_a_tool_would_take_for_another_is_not_supported(
     assert not world.host.authorize("pay", {"to": value}, justification=[ground]).allowed
     itself = world.host.store(f"It is {value} indeed")
     assert world.host.authorize("pay", {"to": value}, justification=[itself]).allowed
+
+
+# Found and not mended: each needs a decision -------------------------------------------------------------------
+
+
+def test_what_a_tracked_tool_echoes_for_a_model_is_no_better_than_what_the_model_has_seen(
+    world: SimpleNamespace,
+) -> None:
+    """As with `act`: an argument that no unit is known for is the model's own, and comes from what it was shown."""
+    note = world.model.track(creator="tool:note")(lambda text: f"noted: {text}")
+    world.model.get(world.page)
+    note("the bill goes to 666")
+    [written] = [unit for unit in world.host.list() if unit.creator == "tool:note"]
+    assert written.integrity is ml.Integrity.UNTRUSTED
+
+
+def test_a_source_that_the_result_cannot_see_limits_it_all_the_same(world: SimpleNamespace) -> None:
+    """The edge is left out, for lineage never leads out of sight; its integrity must not be left out with it."""
+    private = world.memory.scope(user="alice", agent="planner", session="s1")
+    page = private.store("The bill goes to 666", creator="external:web", visibility="session")
+
+    @world.host.track(creator="reasoning")
+    def conclude() -> str:
+        world.host.get(world.fact)
+        return private.get(page).content
+
+    conclude()
+    [written] = [unit for unit in world.host.list() if unit.creator == "reasoning"]
+    assert written.integrity is ml.Integrity.UNTRUSTED
