@@ -70,7 +70,7 @@ class OnStore(Printing):
         if not create:
             self.require()
         embedder = known_embedder(path) if self.embedder is None else self.embedder
-        with Memory.open(path, policies=self.policies, embedder=embedder) as memory:
+        with Memory.open(path, policies=self.policies or None, embedder=embedder) as memory:
             yield memory
 
     def on(self, path: Path | None) -> Self:

@@ -47,7 +47,6 @@ class Core:
         self.tools = ToolRegistry()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog()
-        self.before_first_write: Callable[[Writer], None] | None = None
         self._clock = clock
         self._names = NameCache()
 
@@ -80,9 +79,6 @@ class Core:
                 names = Names(connection, self._names)
                 writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0, actor=actor)
                 self.check_vectors(connection)
-                waiting = self.before_first_write
-                if waiting is not None:
-                    waiting(writer)
                 if let_time_pass:
                     writer.expire_due()
                 yield writer
@@ -90,7 +86,6 @@ class Core:
                 logged = self.log.flush(connection)
             self.log.written(logged)
             names.keep()
-            self.before_first_write = None
         except PolicyViolationError:
             self.write_log()
             raise

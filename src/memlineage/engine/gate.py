@@ -198,7 +198,7 @@ class Gate:
             raise InvalidInputError(f"{decision!r} asks for no approval; only effect 'ask' can be approved")
         if kind_of(by) not in {"user", "system"} or not acting.is_host:
             refused = self._enforcement.against(
-                decision, "approval", f"{by} cannot approve; only a user or the host can"
+                decision, "approval", f"{acting.actor} cannot approve for {by}; approve through the host's scope"
             )
             raise PolicyViolationError(refused, str(refused))
         text = f"Approved {decision.action} {decision.approval[:12]}" + (f": {reason}" if reason else "")

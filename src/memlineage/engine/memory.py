@@ -12,7 +12,15 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Clock, Core
 from memlineage.engine.decisions import read_decisions
 from memlineage.engine.inputs import Limits
-from memlineage.engine.opening import admit_policy, check_embedder, policy_of, reembed
+from memlineage.engine.opening import (
+    admit_policy,
+    check_embedder,
+    closed_on_failure,
+    kept_embedder,
+    kept_policy,
+    policy_of,
+    reembed,
+)
 from memlineage.engine.parts import Parts
 from memlineage.engine.results import Consequences
 from memlineage.engine.scope import Scope
@@ -53,10 +61,10 @@ class Memory:
         Args:
             path: a SQLite file, or `:memory:`.
             policies: files, folders, mappings or documents, on top of the default set; or a whole `PolicySet`. Left
-                out, reads go by the default set and by the time limits that the file holds; the first write takes
-                the default set into force, as any other.
+                out, what the file was last filled under stays in force; `[]` means the default set alone.
             default_policies: leave the default set out only if yours replaces it: an empty set refuses everything.
-            embedder: an embedder or its name; `wordllama` where it is installed, else the lexical one.
+            embedder: an embedder or its name. Left out, the one that filled the file; in a new file, `wordllama`
+                where it is installed, else the lexical one.
             clock: returns the present as an aware datetime; the system's if left out.
             durability: `full` survives power loss at every commit; `normal` may lose the last ones, never consistency.
             limits: quotas.
@@ -66,19 +74,19 @@ class Memory:
             PolicyDocumentError: with all faults of all documents.
             StoreError: the file cannot be opened, is no store, or has another embedder's vectors.
         """
-        chosen = (
-            default_embedder() if embedder is None else by_name(embedder) if isinstance(embedder, str) else embedder
-        )
-        generation = policy_of(policies or (), defaults=default_policies)
-        core = Core(
-            Database(os.fspath(path), durability=durability, vfs=vfs),
-            policies=generation,
-            embedder=chosen,
-            limits=limits or Limits(),
-            clock=clock,
-        )
-        check_embedder(core)
-        admit_policy(core, only_if_new=policies is None)
+        documents = None if policies is None else policy_of(policies, defaults=default_policies)
+        named = by_name(embedder) if isinstance(embedder, str) else embedder
+        database = Database(os.fspath(path), durability=durability, vfs=vfs)
+        with closed_on_failure(database):
+            core = Core(
+                database,
+                policies=documents or kept_policy(database) or policy_of((), defaults=default_policies),
+                embedder=named or kept_embedder(database) or default_embedder(),
+                limits=limits or Limits(),
+                clock=clock,
+            )
+            check_embedder(core)
+            admit_policy(core)
         return cls(core)
 
     def scope(

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from memlineage.engine.core import Core
 from memlineage.engine.facts import unit_facts
-from memlineage.errors import StoreError
+from memlineage.errors import InvalidInputError, StoreError
 from memlineage.model.principal import HOST, default_level
 from memlineage.policy import Document, Facts, PolicySet, defaults, load, valid_until
-from memlineage.recall.embedding import embed_texts, to_blob
-from memlineage.store.database import FORMAT, fetch
+from memlineage.recall.embedders import by_name
+from memlineage.recall.embedding import Embedder, embed_texts, to_blob
+from memlineage.store.database import FORMAT, Database, fetch
 from memlineage.store.records import RECORD_LAYOUT, EventKind
 from memlineage.store.sql import QUERIES
 from memlineage.store.units import read_units
 from memlineage.store.writer import Writer
 
-__all__ = ["admit_policy", "check_embedder", "policy_of", "reembed"]
+__all__ = [
+    "admit_policy",
+    "check_embedder",
+    "closed_on_failure",
+    "kept_embedder",
+    "kept_policy",
+    "policy_of",
+    "reembed",
+]
 
 _BATCH: Final = 1000
 
@@ -47,6 +58,43 @@ def _defaults() -> Document:
     return defaults()
 
 
+def kept_policy(database: Database) -> PolicySet | None:
+    """The generation that the file was last filled under: in force for whoever opens it without documents."""
+    with database.reading() as connection:
+        kept = connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get
+    if kept is None:
+        return None
+    try:
+        return PolicySet.from_kept(kept if isinstance(kept, bytes) else str(kept).encode())
+    except msgspec.ValidationError as error:
+        raise StoreError(f"the policy kept in {database.path} cannot be read; open it with policies=[…]") from error
+
+
+def kept_embedder(database: Database) -> Embedder | None:
+    """The embedder that filled the file, where it is one that ships."""
+    with database.reading() as connection:
+        known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+    if known is None:
+        return None
+    name = str(known).rpartition("/")[0]
+    try:
+        return by_name(name)
+    except InvalidInputError as error:
+        raise StoreError(f"{database.path} holds vectors of embedder {name!r}; pass it as embedder=…") from error
+
+
+@contextmanager
+def closed_on_failure(database: Database) -> Iterator[None]:
+    """Whoever cannot finish opening leaves nothing open."""
+    opened = False
+    try:
+        yield
+        opened = True
+    finally:
+        if not opened:
+            database.close()
+
+
 def check_embedder(core: Core) -> None:
     """Vectors of two embedders do not compare: the one that wrote them is the one that reads them."""
     mine = core.embedder_mark
@@ -57,7 +105,6 @@ def check_embedder(core: Core) -> None:
             connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES ('embedder', ?)", (mine,))
             known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
     if known != mine:
-        core.database.close()
         name = str(known).rpartition("/")[0]
         raise StoreError(
             f"{core.database.path} holds vectors of embedder {known}, not {mine}; open it with embedder={name!r}, or "
@@ -89,21 +136,13 @@ def reembed(core: Core) -> int:
     return count
 
 
-def admit_policy(core: Core, *, only_if_new: bool = False) -> None:
-    """Take a generation into force, now or, where the file has another one (`only_if_new`), with the first write.
-
-    It is an event, the levels it registers, and the time limits it sets: whoever merely looks into a file must not
-    lift the limits that its own application set.
-    """
+def admit_policy(core: Core) -> None:
+    """Take a generation into force: an event, the levels it registers, and the time limits it sets."""
     with core.database.reading() as connection:
         known = connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
-    if known == core.policies.revision:
-        return
-    if known is not None and only_if_new:
-        core.before_first_write = lambda writer: _admit(core, writer)
-        return
-    with core.write(let_time_pass=False) as writer:
-        _admit(core, writer)
+    if known != core.policies.revision:
+        with core.write(let_time_pass=False) as writer:
+            _admit(core, writer)
 
 
 def _admit(core: Core, writer: Writer) -> None:
@@ -115,6 +154,9 @@ def _admit(core: Core, writer: Writer) -> None:
     writer.event(EventKind.POLICY, {"revision": core.policies.revision})
     writer.connection.execute(
         "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy', ?)", (core.policies.revision,)
+    )
+    writer.connection.execute(
+        "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy_set', ?)", (core.policies.kept(),)
     )
     _register_levels(core, writer)
     writer.recount()

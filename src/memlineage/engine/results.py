@@ -133,7 +133,7 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.affected)
 
     def __repr__(self) -> str:
-        return f"<Impact of {self.root.ref.short}: {len(self)} descendants, {len(self.actions)} executed actions>"
+        return f"<Impact of {self.root.ref.short}: descendants {len(self)}, executed actions {len(self.actions)}>"
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.units)
 
     def __repr__(self) -> str:
-        return f"<Trace of {self.target.ref.short}: {len(self)} units>"
+        return f"<Trace of {self.target.ref.short}: units {len(self)}>"
 
 
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True):

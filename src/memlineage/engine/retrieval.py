@@ -308,5 +308,7 @@ def _flagged(unit: Unit, decision: Decision) -> Unit:
 
 def _withheld(unit: Unit, decision: Decision) -> Withheld:
     rule = decision.rule or "policy"
-    reason = next((text for text in decision.reasons if text.startswith(rule)), unit.status.value)
+    reason = next((text for text in decision.reasons if text.startswith(rule)), rule)
+    if unit.status is not Status.ACTIVE:
+        reason = f"{reason} [{unit.status.value}]"
     return Withheld(ref=unit.ref, rule=rule, reason=reason)

@@ -34,6 +34,9 @@ class Integrity(enum.IntEnum):
     INTERNAL = 1
     TRUSTED = 2
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class Authority(enum.IntEnum):
     """Who prevails when two sources differ, low to high."""

@@ -84,8 +84,35 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _chosen(self) -> dict[Callable[[Rule], bool], tuple[Rule, ...]]:
         return {}
 
+    def kept(self) -> bytes:
+        """The set as bytes, so that whoever opens a store without documents goes by the ones it was filled under."""
+        return msgspec.json.encode(
+            _Kept(
+                rules=self.rules, principals=dict(self.principals), verifiers=self.verifiers,
+                sensitive=dict(self.sensitive), quorum=self.quorum, revision=self.revision,
+            )
+        )  # fmt: skip
+
+    @classmethod
+    def from_kept(cls, data: bytes) -> Self:
+        """What `kept` gave. Raises `msgspec.ValidationError` for anything else."""
+        found = msgspec.json.decode(data, type=_Kept)
+        return cls(
+            rules=found.rules, principals=MappingProxyType(found.principals), verifiers=found.verifiers,
+            sensitive=MappingProxyType(found.sensitive), quorum=found.quorum, revision=found.revision,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return f"<PolicySet {self.revision[:12]} of {len(self.rules)} rules>"
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    rules: tuple[Rule, ...]
+    principals: dict[str, Integrity]
+    verifiers: tuple[str, ...]
+    sensitive: dict[str, SensitiveAction]
+    quorum: int | None
+    revision: str
 
 
 def _fault(rule: Rule, code: str, message: str) -> Fault:

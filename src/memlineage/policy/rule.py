@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -113,6 +113,12 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
         return f"{word}:{self.name}" if self.name else word
 
 
+if TYPE_CHECKING:
+    Value: TypeAlias = Any
+else:  # what it is at run time, so that a set that was kept as bytes comes back equal
+    Value = str | int | float | bool | tuple[str | int | float | bool, ...] | None
+
+
 class Literal(msgspec.Struct, frozen=True, kw_only=True, tag="literal"):
     """A value written in the document.
 
@@ -122,7 +128,7 @@ class Literal(msgspec.Struct, frozen=True, kw_only=True, tag="literal"):
         named: name of the list it came from, if any.
     """
 
-    value: Any
+    value: Value
     kind: Kind
     named: str | None = None
 

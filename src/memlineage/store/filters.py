@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Final
 
 from memlineage.errors import InvalidInputError
@@ -98,6 +99,11 @@ def _column(name: str, bindings: list[Any]) -> str:
         return f"(SELECT name FROM principal WHERE p = v.{name})"
     if name in _COLUMNS:
         return _COLUMNS[name]
+    close = get_close_matches(name, [*_COLUMNS, *_PRINCIPALS, "tags"], 1, 0.8)
+    if close:
+        raise InvalidInputError(
+            f"filter field {name!r:.80} is unknown; did you mean {close[0]!r}? For metadata write 'metadata.{name:.80}'"
+        )
     path = check_plain(name.removeprefix("metadata."), name="filter field")
     if '"' in path or "\\" in path:
         raise InvalidInputError(f"filter field {name!r:.80} has a quote or a backslash, which a path cannot hold")
