@@ -92,7 +92,7 @@ def test_a_session_step_implies_nothing_outside_of_its_session(memory: ml.Memory
         assert parents(second.store("A note", creator="tool:notes")) == set()
 
 
-def test_inputs_out_of_sight_are_left_out_of_a_result(memory: ml.Memory) -> None:
+def test_an_input_out_of_sight_is_stood_for_by_something_untrusted(memory: ml.Memory) -> None:
     alice, bob = memory.scope(user="alice"), memory.scope(user="bob")
     page = web(alice)
     own = bob.store("Bob likes tea")
@@ -102,7 +102,10 @@ def test_inputs_out_of_sight_are_left_out_of_a_result(memory: ml.Memory) -> None
         return f"{given} {page()} {bob.get(own).content}"
 
     summary(page())
-    assert {edge.parent for edge in only(bob, "tool:summary").lineage.dependencies} == {own.ref}
+    made = only(bob, "tool:summary")
+    [other] = {edge.parent for edge in made.lineage.dependencies} - {own.ref}
+    assert bob.get(other).creator == "external:out-of-sight"
+    assert made.integrity is ml.Integrity.UNTRUSTED
 
 
 def test_a_unit_out_of_sight_is_refused_as_argument_before_the_function_runs(memory: ml.Memory) -> None:

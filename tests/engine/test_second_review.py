@@ -199,9 +199,6 @@ def test_a_value_that_a_tool_would_take_for_another_is_not_supported(
     assert world.host.authorize("pay", {"to": value}, justification=[itself]).allowed
 
 
-# Found and not mended: each needs a decision -------------------------------------------------------------------
-
-
 def test_what_a_tracked_tool_echoes_for_a_model_is_no_better_than_what_the_model_has_seen(
     world: SimpleNamespace,
 ) -> None:

@@ -74,7 +74,7 @@ def exposure_edges(
 
     Nothing for anyone else's words; but what a tool is called with are the model's, and the record repeats them.
     """
-    if acting.exposure is None or not (is_model_side(draft.creator) or draft.kind == "action"):
+    if acting.exposure is None or not (is_model_side(draft.creator) or draft.kind == "action" or draft.spoken):
         return ()
     known = {edge.parent for edge in declared}
     edges = [NewEdge(n, int(Role.EXPOSED), MICRO) for n in sorted(set(before) - known)]

@@ -82,7 +82,8 @@ class Link(msgspec.Struct, frozen=True):
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A write as asked for: checked, in stored units, nothing looked up yet. None means not given.
 
-    `form` is the key of the content's normal form: several rules compare it with what is there.
+    `form` is the key of the content's normal form: several rules compare it with what is there. `spoken` says that
+    whoever acts put words of their own into it, as with the arguments of a call.
     """
 
     content: str
@@ -106,6 +107,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     context: bytes | None
     idempotency_key: str | None
     recipe: str | None
+    spoken: bool = False
 
     @property
     def context_hash(self) -> bytes | None:

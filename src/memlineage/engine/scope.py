@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
+import msgspec
+
 from memlineage.engine.acting import Acting
 from memlineage.engine.checks import check_count, check_mapping
 from memlineage.engine.found import Found, Query
@@ -63,7 +65,11 @@ class Scope:
             PolicyViolationError: policy refused it; nothing was written.
             ConflictError: the idempotency key was used for other content.
         """
-        return took(self._parts.core, self._parts.writing.store(self._acting, [self._draft(content, options)]))[0]
+        return self._remember(content, options)
+
+    def _remember(self, content: str, options: Mapping[str, Any], *, spoken: bool = False) -> Unit:
+        draft = msgspec.structs.replace(self._draft(content, options), spoken=spoken)
+        return took(self._parts.core, self._parts.writing.store(self._acting, [draft]))[0]
 
     def store_many(self, items: Sequence[Mapping[str, Any] | str]) -> list[Unit]:
         """Remember many things in one transaction, all or none. Each is a text, or a mapping with `content` and the

@@ -33,6 +33,7 @@ __all__ = ["Step", "carry", "implied_parents", "took", "tracked"]
 P = ParamSpec("P")
 R = TypeVar("R")
 Parent = tuple[Ref, float, Role]
+_WEAK = 0.1  # enough to taint, too little to carry standing
 
 
 class _Call:
@@ -47,6 +48,8 @@ class _Call:
         self._name = name
         self._options = options
         self._core = scope._parts.core
+        given = list(given)
+        self._given = bool(given)
         self._implied = implied_parents(self._core, self._walls)
         self._arguments = list(self._argument_refs([item for value in given for item in items(value)]))
         self.frame = Frame(self._core, None, current.get())
@@ -98,17 +101,25 @@ class _Call:
         what was used inside, and on what its arguments came from.
         """
         self._settle()
-        used = [ref for ref, wall in list(self.frame.inputs.items()) if self._walls.sees(wall)]
+        inputs = list(self.frame.inputs.items())
+        used = [ref for ref, wall in inputs if self._walls.sees(wall)]
         inside = dict.fromkeys((*self._implied, *used))
         parents: list[Parent] = [(ref, 1.0, Role.DEPENDS) for ref in inside]
         parents += [(ref, 1.0, Role.ARGUMENT) for ref in dict.fromkeys(self._arguments) if ref not in inside]
         if isinstance(text, str) and not text.strip():
             text = f"{self._name} returned nothing"
+        if len(used) < len(inputs):
+            parents.append((self._out_of_sight(), _WEAK, Role.ARGUMENT))
         options = {"depends_on": self._gathered(parents), **self._options}
-        unit = self._scope.store(text, **cast("Any", options))
+        unit = self._scope._remember(text, options, spoken=self._given)
         for caller in self.callers:
             caller.take([unit])
         remember(self._core, values, unit)
+
+    def _out_of_sight(self) -> Ref:
+        """Stands for inputs that this scope cannot see: no edge leads there, but what they lower stays lowered."""
+        text = "Something that cannot be seen from here went into it"
+        return self._scope.store(text, creator="external:out-of-sight", kind="step", idempotency_key=text).ref
 
     def _settle(self) -> None:
         for call in list(self.frame.unfinished):
