@@ -31,7 +31,7 @@ def check_text(text: object, *, name: str = "content", limit: int = MAX_CONTENT)
     if not isinstance(text, str):
         raise InvalidInputError(f"{name} must be text, not {type(text).__name__}")
     if not text.strip():
-        raise InvalidInputError(f"{name} is empty; store something or nothing at all")
+        raise InvalidInputError(f"{name} is empty; give it some text, or leave it out")
     if len(text) > limit:
         raise QuotaError(f"{name} has {len(text):,} characters; the limit is {limit:,}: split it, or raise the quota")
     return check_plain(text, name=name)
