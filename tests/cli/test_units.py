@@ -195,6 +195,6 @@ def test_an_option_wins_over_the_environment(desk: Any, trip: dict[str, str], tm
 
 
 def test_sessions_and_agents_see_what_visibility_allows(desk: Any) -> None:
-    desk.store("for this session only", "--session", "s1", "--visibility", "session")
+    desk.store("for one session only", "--session", "s1", "--visibility", "session")
     seen = [len(desk.ask("list", "--session", session)["units"]) for session in ("s1", "s2")]
     assert seen == [1, 0]

@@ -9,7 +9,7 @@ import msgspec
 
 from memlineage.model.ids import Ref
 from memlineage.model.state import Status
-from memlineage.model.unit import Role, Unit
+from memlineage.model.unit import Unit
 from memlineage.policy import Decision
 
 __all__ = ["ActionResult", "Affected", "Change", "Consequences", "Impact", "Page", "Trace", "Withheld"]
@@ -152,9 +152,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def roots(self) -> tuple[Unit, ...]:
         """Ancestors that stand on their own."""
-        return tuple(
-            unit for unit in self.units if all(edge.role is Role.REVISES for edge in unit.lineage.dependencies)
-        )
+        return tuple(unit for unit in self.units if unit.is_root)
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(self.units)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cached_property
 
 import msgspec
@@ -98,8 +98,3 @@ class Snapshot:
     def refs(self, wanted: Collection[int]) -> dict[int, Ref]:
         """Refs by integer id."""
         return read_refs(self.connection, wanted)
-
-    def visible(self, scope: Scope, wanted: Iterable[int]) -> set[int]:
-        """Those versions that this scope may see."""
-        found = self.units(list(wanted))
-        return {n for n, unit in found.items() if scope.sees(unit.wall)}

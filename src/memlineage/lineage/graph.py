@@ -12,7 +12,6 @@ from typing import Protocol
 
 import msgspec
 
-from memlineage.model.principal import Integrity
 from memlineage.model.state import CauseKind, Standing, Status, status_of
 
 __all__ = ["OWN_SUPERSEDED", "Graph", "Hop", "Node", "own_code", "shown"]
@@ -132,8 +131,3 @@ def shown(own: int, winner: int, standing: int) -> Status:
     if winner and own in (0, CauseKind.ARCHIVED):
         return Status.SUPERSEDED
     return status_of(_OWN_STATUS[own] if own else None, Standing(standing))
-
-
-def integrity_name(level: int) -> str:
-    """The registry's word for a level."""
-    return Integrity(level).name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["CONTAMINATING", "OUT_OF_PLAY", "CauseKind", "Standing", "Status", "own_state", "status_of"]
+__all__ = ["CONTAMINATING", "OUT_OF_PLAY", "CauseKind", "Standing", "Status", "status_of"]
 
 
 class CauseKind(enum.IntEnum):
@@ -51,24 +51,6 @@ CONTAMINATING: Final = frozenset({CauseKind.ERASED, CauseKind.INVALID, CauseKind
 """Causes under which whatever was concluded from a version is contaminated."""
 OUT_OF_PLAY: Final = CONTAMINATING | {CauseKind.RETRACTED}
 """Causes under which a unit no longer competes for its key (section 10)."""
-
-_SHOWN: Final = (
-    (CauseKind.ERASED, Status.ERASED),
-    (CauseKind.INVALID, Status.INVALID),
-    (CauseKind.QUARANTINED, Status.QUARANTINED),
-    (CauseKind.RETRACTED, Status.RETRACTED),
-    (CauseKind.EXPIRED, Status.EXPIRED),
-)
-
-
-def own_state(causes: frozenset[CauseKind] | set[CauseKind], *, superseded: bool) -> Status | None:
-    """The worst own state, or None when the version is live."""
-    for kind, status in _SHOWN:
-        if kind in causes:
-            return status
-    if superseded:
-        return Status.SUPERSEDED
-    return Status.ARCHIVED if CauseKind.ARCHIVED in causes else None
 
 
 def status_of(own: Status | None, standing: Standing) -> Status:
