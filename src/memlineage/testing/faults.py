@@ -228,8 +228,8 @@ class _CachedFile(apsw.VFSFile):
         with self._operation("read") as cache:
             return bytes(cache.content[offset : offset + amount])
 
-    def xWrite(self, data: bytes, offset: int) -> None:
-        """Into the cache."""
+    def xWrite(self, data: Any, offset: int) -> None:
+        """Into the cache. The data is any buffer; which type says so differs between versions of Python."""
         growth = offset + len(data) - len(self._cache.content)
         with self._operation("write", growth) as cache:
             cache.change(offset, bytes(data))
