@@ -218,9 +218,11 @@ class Enforcement:
         budget: Budget | None,
         policies: PolicySet | None = None,
     ) -> Decision:
+        # An update is about what it would replace: the version it would write may never come to be.
+        about = None if facts.old is None else str(facts.old["ref"])
         return decide(
             policies or self._core.policies,
-            Request(action=verb, domain=acting.domain),
+            Request(action=verb, domain=acting.domain, unit=about),
             facts,
             budget,
             decision_id=self._core.new_id(now_us),
