@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from memlineage.engine.opening import filled_by
 from memlineage.errors import CapabilityError, InvalidInputError, UnknownUnitError
 from memlineage.model.state import Status
 from memlineage.recall.embedders import by_name
@@ -61,17 +62,15 @@ def known_embedder(path: Path) -> Embedder | None:
         return None
     database = Database(str(path))
     try:
-        with database.reading() as connection:
-            known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+        filled = filled_by(database)
     finally:
         database.close()
-    if known is None:
+    if filled is None:
         return None
-    name, _, dimension = str(known).rpartition("/")
     try:
-        return by_name(name)
+        return by_name(filled[0])
     except (InvalidInputError, CapabilityError):
-        return AbsentEmbedder(name, int(dimension))
+        return AbsentEmbedder(*filled)
 
 
 def named(scope: Scope, text: str) -> str:

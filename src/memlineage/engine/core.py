@@ -51,6 +51,11 @@ class Core:
         self._names = NameCache()
 
     @property
+    def quorum(self) -> int:
+        """How many independent supports raise integrity; 0 for off."""
+        return self.policies.quorum or 0
+
+    @property
     def embedder_mark(self) -> str:
         """What the store remembers of the embedder whose vectors it holds."""
         return f"{self.embedder.name}/{self.embedder.dimension}"
@@ -77,7 +82,7 @@ class Core:
         try:
             with self.database.writing() as connection:
                 names = Names(connection, self._names)
-                writer = Writer(connection, names, self.now_us(), self.policies.quorum or 0, actor=actor)
+                writer = Writer(connection, names, self.now_us(), self.quorum, actor=actor)
                 self.check_vectors(connection)
                 if let_time_pass:
                     writer.expire_due()
@@ -101,5 +106,9 @@ class Core:
         """One consistent view of everything."""
         with self.database.reading() as connection:
             names = Names(connection, self._names)
-            yield Snapshot(connection, names, self.now_us(), self.policies.quorum or 0)
+            yield Snapshot(connection, names, self.now_us(), self.quorum)
             names.keep()
+
+    def seen_by(self, writer: Writer) -> Snapshot:
+        """What a write sees from inside its own transaction."""
+        return Snapshot(writer.connection, writer.names, writer.now_us, self.quorum)

@@ -215,21 +215,23 @@ class Gate:
         """
         tool = self._core.tools.need(action)
         arguments = plain_arguments(arguments)
-        bound = action_hash(tool.name, arguments)
+        record = self._draft(
+            acting, f"{_call(tool.name, arguments)} (started)", creator=f"tool:{tool.name}", kind="action",
+            creator_id=action_hash(tool.name, arguments),
+            metadata={"tool": tool.name, "arguments": dict(arguments), "outcome": "started"},
+        )  # fmt: skip
+        [item] = self._writing.prepare([record])
         with self._core.write(actor=acting.actor) as writer:
-            snapshot = Snapshot(writer.connection, writer.names, writer.now_us, self._core.policies.quorum or 0)
+            snapshot = self._core.seen_by(writer)
             decision, approval = self._judge(acting, snapshot, tool.name, arguments, justification, by)
             self._enforcement.record(writer.now_us, decision)
             if not decision.allowed:
                 raise PolicyViolationError(decision, str(decision))
             approved = [] if approval is None else [snapshot.refs([approval])[approval]]
             links = (*justification, *(Link(Target(r.id, r.version), Role.DEPENDS, MICRO) for r in approved))
-            metadata = {"tool": tool.name, "arguments": dict(arguments), "outcome": "started", "decision": decision.id}
-            record = self._draft(
-                acting, f"{_call(tool.name, arguments)} (started)", creator=f"tool:{tool.name}", kind="action",
-                links=links, creator_id=bound, metadata=metadata,
-            )  # fmt: skip
-            [item] = self._writing.prepare([record])
+            decided = {**(record.metadata or {}), "decision": decision.id}
+            record = msgspec.structs.replace(record, links=links, metadata=decided)
+            item = msgspec.structs.replace(item, draft=record)
             # The record repeats the arguments, and on the model's side these come from what it was shown.
             runner = msgspec.structs.replace(
                 _runner(acting, tool.name), exposure=acting.exposure if arguments else None

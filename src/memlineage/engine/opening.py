@@ -27,6 +27,7 @@ __all__ = [
     "admit_policy",
     "check_embedder",
     "closed_on_failure",
+    "filled_by",
     "kept_embedder",
     "kept_policy",
     "policy_of",
@@ -72,15 +73,23 @@ def kept_policy(database: Database) -> PolicySet | None:
 
 def kept_embedder(database: Database) -> Embedder | None:
     """The embedder that filled the file, where it is one that ships."""
-    with database.reading() as connection:
-        known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
-    if known is None:
+    filled = filled_by(database)
+    if filled is None:
         return None
-    name = str(known).rpartition("/")[0]
     try:
-        return by_name(name)
+        return by_name(filled[0])
     except InvalidInputError as error:
-        raise StoreError(f"{database.path} holds vectors of embedder {name!r}; pass it as embedder=…") from error
+        raise StoreError(f"{database.path} holds vectors of embedder {filled[0]!r}; pass it as embedder=…") from error
+
+
+def filled_by(database: Database) -> tuple[str, int] | None:
+    """Name and dimension of the embedder that filled the file; None for a new one."""
+    with database.reading() as connection:
+        mark = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+    if mark is None:
+        return None
+    name, _, dimension = str(mark).rpartition("/")
+    return name, int(dimension)
 
 
 @contextmanager

@@ -119,8 +119,8 @@ class Writing:
     ) -> Written:
         """Write one new unit inside a transaction, or find the one that stands for it; `before` came just before it."""
         draft = item.draft
-        if draft.kind in RESERVED_KINDS and not reserved:
-            raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
+        if not reserved:
+            _refuse_reserved(draft.kind)
         wall = acting.scope.wall(draft.visibility or Visibility.USER)
         check_identity(draft.metadata, wall)
         _refuse_takeover(acting, draft, _owner(acting, draft))
@@ -191,8 +191,8 @@ class Writing:
         if if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
         draft = _carry_over(item.draft, old)
-        if RESERVED_KINDS & {draft.kind, old.kind} and not reserved:
-            raise InvalidInputError(f"kind={draft.kind!r} is written by act, approve and reverify only")
+        if not reserved:
+            _refuse_reserved(draft.kind, old.kind)
         check_identity(item.draft.metadata, old.wall)
         _refuse_takeover(acting, draft, old.owner)
         edges = link_edges(writer, acting, draft.links)
@@ -273,6 +273,12 @@ def _owner(acting: Acting, draft: Draft) -> str:
     if kind_of(draft.creator) == "user":
         return draft.creator
     return f"user:{acting.scope.user}" if acting.scope.user is not None else f"agent:{acting.scope.agent}"
+
+
+def _refuse_reserved(*kinds: str | None) -> None:
+    for kind in kinds:
+        if kind in RESERVED_KINDS:
+            raise InvalidInputError(f"kind={kind!r} is written by act, approve and reverify only")
 
 
 def _refuse_takeover(acting: Acting, draft: Draft, owner: str) -> None:
