@@ -20,7 +20,7 @@ from memlineage.lineage.paths import ancestry, resting_on
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
-from memlineage.model.state import Status
+from memlineage.model.state import CauseKind, Standing, State, Status
 from memlineage.model.unit import MICRO, Role
 from memlineage.store.database import fetch
 from memlineage.store.graph import StoreGraph
@@ -29,6 +29,8 @@ from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
 __all__ = ["Admission", "Protection", "admit", "echo_of", "equivalent_versions", "link_edges", "protection_of"]
+
+_DEAD = frozenset({CauseKind.INVALID, CauseKind.QUARANTINED, CauseKind.RETRACTED})
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,8 +155,8 @@ def _reassertion(
     ns = writer.names.find_namespace(wall)
     dead = [
         (n, unit)
-        for n, unit, subject, key in writer.connection.execute(QUERIES["said_and_dead"], (draft.form, ns))
-        if _same_claim(draft.subject, draft.key, subject, key)
+        for n, unit, subject, key in writer.connection.execute(QUERIES["said_here"], (draft.form, ns))
+        if _same_claim(draft.subject, draft.key, subject, key) and _dead(writer.states.state(n))
     ]
     if not dead:
         return "none", None
@@ -172,6 +174,10 @@ def _reassertion(
     return "linked", newest
 
 
+def _dead(state: State) -> bool:
+    return state.own in _DEAD or state.quarantined or state.standing == Standing.CONTAMINATED
+
+
 def _has_active_parent(edges: Iterable[NewEdge], nodes: Mapping[int, Node]) -> bool:
     declared = (nodes[edge.parent] for edge in edges if edge.role != Role.EXPOSED)
     return any(shown(node.own, node.winner, node.standing) is Status.ACTIVE for node in declared)
@@ -180,9 +186,9 @@ def _has_active_parent(edges: Iterable[NewEdge], nodes: Mapping[int, Node]) -> b
 def protection_of(writer: Writer, known: Known) -> Protection:
     """The versions that an update must not rank below: the current and all later ones, or all if none is current."""
     rows = list(writer.connection.execute(QUERIES["unit_versions"], (known.unit,)))
-    standing = [version for _, version, quarantined, _ in rows if not quarantined]
+    standing = [version for n, version in rows if not writer.states.state(n).quarantined]
     first = max(standing, default=0)
-    guarded = [n for n, version, _, _ in rows if version >= first]
+    guarded = [n for n, version in rows if version >= first]
     nodes = writer.graph().load(guarded)
     return Protection(max(nodes[n].authority for n in guarded), max(nodes[n].integrity for n in guarded))
 

@@ -72,7 +72,7 @@ class ConsequencesVerbs:
                 for ns in writer.names.namespaces(acting.scope)
                 for (n,) in writer.connection.execute(QUERIES["deletable"], (ns,))
             ]
-            units = read_units(writer.connection, writer.names, rows)
+            units = read_units(writer.connection, writer.names, writer.states, rows)
             own = {n: unit for n, unit in units.items() if acting.scope.owns(unit.wall)}
             for n, unit in own.items():
                 self._enforcement.act_on("delete", acting, unit, by=principal, now_us=writer.now_us, names=writer.names)
@@ -91,13 +91,13 @@ class ConsequencesVerbs:
         last = _END if until is None else check_instant(until, name="until")
         with self._core.write() as writer:
             numbers = [n for (n,) in fetch(writer.connection, QUERIES["said_between"], (principal, first, last))]
-            for unit in read_units(writer.connection, writer.names, numbers).values():
+            for unit in read_units(writer.connection, writer.names, writer.states, numbers).values():
                 acting = background(Scope.of(unit.wall))
                 self._enforcement.act_on("invalidate", acting, unit, by=HOST, now_us=writer.now_us, names=writer.names)
             for n in numbers:
                 writer.add_cause(n, CauseKind.INVALID, by=HOST, reason=said)
             fallen = _fallen(writer, writer.settle(), set(numbers), None)
-            units = read_units(writer.connection, writer.names, numbers)
+            units = read_units(writer.connection, writer.names, writer.states, numbers)
         answers = [Consequences(unit=units[n]) for n in numbers[:-1]]
         return [*answers, *(msgspec.structs.replace(fallen, unit=units[n]) for n in numbers[-1:])]
 
@@ -214,7 +214,7 @@ class ConsequencesVerbs:
         level: Integrity | None = None,
     ) -> tuple[Known, Unit]:
         known = resolve(writer.connection, writer.names, acting.scope, target)
-        unit = read_units(writer.connection, writer.names, [known.n])[known.n]
+        unit = read_units(writer.connection, writer.names, writer.states, [known.n])[known.n]
         self._enforcement.act_on(
             verb, acting, unit, by=principal, now_us=writer.now_us, names=writer.names, level=level
         )
@@ -246,7 +246,7 @@ def _nothing_to_restore(unit: Unit, cause: str | None) -> str:
 def _settled(writer: Writer, acting: Acting, n: int) -> Consequences:
     """Settle, and say what changed, as far as this scope can see."""
     found = _fallen(writer, writer.settle(), {n}, acting)
-    unit = read_units(writer.connection, writer.names, [n])[n]
+    unit = read_units(writer.connection, writer.names, writer.states, [n])[n]
     acting.saw((unit, *found.actions))
     return msgspec.structs.replace(found, unit=unit)
 
@@ -258,7 +258,7 @@ def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Act
     reported = seen[:_REPORTED]
     refs = read_refs(writer.connection, reported)
     actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(seen),))] if seen else []
-    units = read_units(writer.connection, writer.names, [next(iter(acted), 0), *actions])
+    units = read_units(writer.connection, writer.names, writer.states, [next(iter(acted), 0), *actions])
     return Consequences(
         unit=next(iter(units.values())),
         changed=tuple(

@@ -111,4 +111,4 @@ class Core:
 
     def seen_by(self, writer: Writer) -> Snapshot:
         """What a write sees from inside its own transaction."""
-        return Snapshot(writer.connection, writer.names, writer.now_us, self.quorum)
+        return Snapshot(writer.connection, writer.names, writer.now_us, self.quorum, states=writer.states)

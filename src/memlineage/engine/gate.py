@@ -22,13 +22,13 @@ from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
 from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.escape import shorten
-from memlineage.lineage.graph import OWN_SUPERSEDED, Node
+from memlineage.lineage.graph import Node
 from memlineage.lineage.paths import ancestry, chain
 from memlineage.lineage.support import leaves, supports
 from memlineage.model.content import check_name
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, kind_of
-from memlineage.model.state import CauseKind, Standing
+from memlineage.model.state import OWN_SUPERSEDED, CauseKind, Standing
 from memlineage.model.unit import MICRO, Role, Unit
 from memlineage.policy import Decision, Effect, SensitiveAction, action_hash
 from memlineage.store.database import fetch, ids

@@ -97,7 +97,7 @@ class Inspection:
     def _if_invalid(self, snapshot: Snapshot, n: int, below: Iterable[int]) -> dict[int, Status]:
         """The same rules on the same graph, with one cause more: nothing is written."""
         due = list(snapshot.shift.own)
-        graph = StoreGraph(snapshot.connection, snapshot.names, due=due, quorum=self._core.quorum)
+        graph = StoreGraph(snapshot.connection, snapshot.names, snapshot.states, due=due, quorum=self._core.quorum)
         graph.load([n])[n].own = min(graph.node(n).own or CauseKind.INVALID, CauseKind.INVALID)
         settle(graph, [n, *due])
         nodes = graph.load(below)

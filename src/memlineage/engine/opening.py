@@ -204,7 +204,7 @@ def _renew_limits(core: Core, writer: Writer) -> None:
         ]
         if not numbers:
             return
-        for n, unit in read_units(writer.connection, writer.names, numbers).items():
+        for n, unit in read_units(writer.connection, writer.names, writer.states, numbers).items():
             by_policy = valid_until(core.policies, Facts(unit=unit_facts(unit), now_us=writer.now_us))
             own = writer.connection.execute("SELECT expires_us, valid_to_us FROM version WHERE n = ?", (n,)).get
             limit = min((t for t in (*own, by_policy) if t is not None), default=None)

@@ -18,6 +18,7 @@ from memlineage.store.database import Connection
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
+from memlineage.store.states import States
 from memlineage.store.units import NO_SHIFT, Shift, read_refs, read_units
 
 __all__ = ["Known", "Snapshot", "resolve"]
@@ -60,9 +61,12 @@ def resolve(connection: Connection, names: Names, scope: Scope | None, target: T
 class Snapshot:
     """What is true at `now_us`, without writing anything."""
 
-    def __init__(self, connection: Connection, names: Names, now_us: int, quorum: int = 0) -> None:
+    def __init__(
+        self, connection: Connection, names: Names, now_us: int, quorum: int = 0, *, states: States | None = None
+    ) -> None:
         self.connection = connection
         self.names = names
+        self.states = states or States(connection)
         self.now_us = now_us
         self._quorum = quorum
 
@@ -72,7 +76,7 @@ class Snapshot:
         due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
         if not due:
             return NO_SHIFT
-        graph = StoreGraph(self.connection, self.names, due=due, quorum=self._quorum)
+        graph = StoreGraph(self.connection, self.names, self.states, due=due, quorum=self._quorum)
         nodes = graph.load(due)
         own = {n: int(CauseKind.EXPIRED) for n in due if nodes[n].own == CauseKind.EXPIRED}
         settled = settle(graph, own)  # integrity stays: time only expires, which contaminates nothing
@@ -81,7 +85,7 @@ class Snapshot:
     @cached_property
     def graph(self) -> StoreGraph:
         """The lineage, as it stands in the tables."""
-        return StoreGraph(self.connection, self.names, quorum=self._quorum)
+        return StoreGraph(self.connection, self.names, self.states, quorum=self._quorum)
 
     def resolve(self, scope: Scope, target: Target) -> Known:
         """See `resolve`."""
@@ -89,7 +93,7 @@ class Snapshot:
 
     def units(self, wanted: Collection[int]) -> dict[int, Unit]:
         """Units by integer id, in the order asked."""
-        return read_units(self.connection, self.names, wanted, self.shift)
+        return read_units(self.connection, self.names, self.states, wanted, self.shift)
 
     def unit(self, n: int) -> Unit:
         """One unit."""

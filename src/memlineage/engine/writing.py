@@ -181,7 +181,7 @@ class Writing:
     ) -> Written:
         """Write the next version inside a transaction."""
         known = resolve(writer.connection, writer.names, acting.scope, Target(target.id, None))
-        old = read_units(writer.connection, writer.names, [known.n])[known.n]
+        old = read_units(writer.connection, writer.names, writer.states, [known.n])[known.n]
         retried = _retried(writer, acting, item.draft, old.wall)
         if retried is not None:  # it was permitted then; what came after does not take it back
             self._enforcement.act_on(
@@ -346,5 +346,5 @@ def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -
 
 
 def _units(writer: Writer, written: Sequence[Written]) -> list[Unit]:
-    found = read_units(writer.connection, writer.names, list({result.n for result in written}))
+    found = read_units(writer.connection, writer.names, writer.states, list({result.n for result in written}))
     return [found[result.n] for result in written]

@@ -23,6 +23,7 @@ from memlineage.model.unit import Unit
 from memlineage.store.database import Database
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import NameCache, Names
+from memlineage.store.states import States
 
 __all__ = ["cascade"]
 
@@ -84,7 +85,7 @@ def _bare_walk(path: Path, size: int, root: Unit, units: Sequence[Unit]) -> Figu
         n = int(connection.execute("SELECT current FROM unit WHERE id = ?", (root.id,)).get)
 
         def work() -> object:
-            return descent(StoreGraph(connection, Names(connection, NameCache())), [n])
+            return descent(StoreGraph(connection, Names(connection, NameCache()), States(connection)), [n])
 
         figure = _walk("impact, the walk alone", size, work, root, units)
     database.close()

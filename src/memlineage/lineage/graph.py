@@ -12,12 +12,9 @@ from typing import Protocol
 
 import msgspec
 
-from memlineage.model.state import CauseKind, Standing, Status, status_of
+from memlineage.model.state import OWN_SUPERSEDED, CauseKind, Standing, Status, status_of
 
 __all__ = ["OWN_SUPERSEDED", "Graph", "Hop", "Node", "own_code", "shown"]
-
-OWN_SUPERSEDED = 7
-"""Own-state code of a version that a later one has replaced. Codes 1 to 6 are those of `CauseKind`; 0 is live."""
 
 
 class Node(msgspec.Struct, kw_only=True, gc=False):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memlineage.lineage.graph import OWN_SUPERSEDED, Node
-from memlineage.model.state import CauseKind, Standing
+from memlineage.lineage.graph import Node
+from memlineage.model.state import OWN_SUPERSEDED, CauseKind, Standing
 
 __all__ = ["condition", "contaminated_of", "contaminates", "standing_of", "troubles_nobody"]
 

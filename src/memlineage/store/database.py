@@ -19,11 +19,12 @@ from typing import Any, Final
 import apsw
 
 from memlineage.errors import StoreError
+from memlineage.store.migrations import migrate
 from memlineage.store.sql import SCHEMA
 
 __all__ = ["FORMAT", "MEMORY", "Connection", "Database", "fetch", "ids"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of the file format, kept in `user_version`."""
 MEMORY: Final = ":memory:"
 _APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is
@@ -87,10 +88,13 @@ class Database:
             with self.writing() as writer:
                 if writer.pragma("user_version") == 0:
                     self._create(writer)
+        if connection.pragma("user_version") < FORMAT:
+            with self.writing() as writer:
+                migrate(writer, FORMAT)
         found = connection.pragma("user_version")
         if found != FORMAT:
             raise StoreError(
-                f"{self.path} has store format {found}; this version of memlineage reads {FORMAT}: "
+                f"{self.path} has store format {found}; this version of memlineage reads up to {FORMAT}: "
                 "upgrade memlineage to open it"
             )
 

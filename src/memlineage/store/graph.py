@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memlineage.lineage.graph import Hop, Node
 from memlineage.lineage.integrity import Written
 from memlineage.model.principal import Authority, Integrity, authority
-from memlineage.model.state import CauseKind
+from memlineage.model.state import QUARANTINED, CauseKind, unpack
 from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
 from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
+from memlineage.store.states import States
 
 __all__ = ["StoreGraph"]
 
@@ -21,12 +23,21 @@ class StoreGraph:
     """Reads nodes and hops from one connection; settled values live in the nodes until they are written back.
 
     `due` are versions whose time has run out without an event: they count as expired here (section 5).
-    `quorum` is that of the policies in force; 0 for none.
+    `quorum` is that of the policies in force; 0 for none. `states` are those of the transaction it reads in.
     """
 
-    def __init__(self, connection: Connection, names: Names, *, due: Collection[int] = (), quorum: int = 0) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        names: Names,
+        states: States,
+        *,
+        due: Collection[int] = (),
+        quorum: int = 0,
+    ) -> None:
         self._connection = connection
         self.names = names
+        self._states = states
         self._due = frozenset(due)
         self.quorum = quorum
         self._nodes: dict[int, Node] = {}
@@ -50,33 +61,40 @@ class StoreGraph:
 
     def _read(self, wanted: set[int]) -> dict[int, Node]:
         supports = self._supports(wanted)
+        rows = list(self._query("nodes", wanted))
+        states = self._states.codes(wanted)
+        newest = self._newest_alike({row[11] for row in rows if row[11]})
+        judged = self._newest_judged({row[0] for row in rows if row[12]})
         found: dict[int, Node] = {}
-        for row in self._query("nodes", wanted):
-            (
-                n,
-                u,
-                version,
-                g,
-                form,
-                own,
-                quarantined,
-                current,
-                equivalent,
-                winner,
-                standing,
-                level,
-                by,
-                ts,
-                seq,
-            ) = row
+        for n, u, version, g, form, current, winner, level, by, ts, seq, alike, _ in rows:
+            state = unpack(states[n])
+            own = state.own
             if n in self._due and (own == 0 or own > CauseKind.EXPIRED):
                 own = int(CauseKind.EXPIRED)
+            equivalent = max(newest.get(alike, 0), judged.get(n, 0))
             found[n] = Node(
-                n=n, unit=u, version=version, group=g, form=form, own=own, quarantined=bool(quarantined),
-                current=bool(current), equivalent=equivalent, winner=winner, standing=standing, integrity=level,
-                authority=self._rank(by, level), timestamp=ts, seq=seq,
+                n=n, unit=u, version=version, group=g, form=form, own=own, quarantined=state.quarantined,
+                current=bool(current), equivalent=equivalent if equivalent > n else 0, winner=winner,
+                standing=state.standing, integrity=level, authority=self._rank(by, level), timestamp=ts, seq=seq,
                 supports=supports[n],
             )  # fmt: skip
+        return found
+
+    def _newest_alike(self, classes: Collection[int]) -> dict[int, int]:
+        """The newest member of each class that is not quarantined; 0 if all are."""
+        return {c: next(self._unquarantined(c), 0) for c in classes}
+
+    def _unquarantined(self, alike: int) -> Iterator[int]:
+        for (n,) in self._connection.execute(QUERIES["class_members_back"], (alike,)):
+            if not self._states.code(n) & QUARANTINED:
+                yield n
+
+    def _newest_judged(self, ids: Collection[int]) -> dict[int, int]:
+        """The newest version, not quarantined, that was judged the same as each of these by itself."""
+        found: dict[int, int] = {}
+        for older, newer in self._query("verdicts", ids):
+            if not self._states.code(newer) & QUARANTINED:
+                found[older] = max(newer, found.get(older, 0))
         return found
 
     def _rank(self, principal: int, level: int) -> Authority:
@@ -115,16 +133,30 @@ class StoreGraph:
         return [Hop(*row) for row in self._query("hops_down", ids)]
 
     def verdicts(self, ids: Collection[int]) -> list[tuple[int, int]]:
-        """Recorded equivalences (older, newer) of these older versions."""
-        return [(older, newer) for older, newer in self._query("verdicts", ids)]
+        """Recorded equivalences (older, newer) of these older versions; of a class, from its first among them."""
+        found = [(older, newer) for older, newer in self._query("verdicts", ids)]
+        for inside, members in self._classes(ids):
+            found += [(inside[0], n) for n in members if n > inside[0]]
+        return found
 
     def confidences(self, ids: Collection[int]) -> list[int | None]:
         """Confidences of these versions, in millionths."""
         return [c for (c,) in self._query("confidences", ids)]
 
     def said_before(self, ids: Collection[int]) -> list[tuple[int, int]]:
-        """Recorded equivalences (older, newer) of these newer versions."""
-        return [(older, newer) for older, newer in self._query("said_before", ids)]
+        """Recorded equivalences (older, newer) of these newer versions; of a class, from the next newer among them."""
+        found = [(older, newer) for older, newer in self._query("said_before", ids)]
+        for inside, members in self._classes(ids):
+            found += [(n, inside[bisect(inside, n)]) for n in members if n < inside[-1]]
+        return found
+
+    def _classes(self, ids: Collection[int]) -> Iterator[tuple[list[int], list[int]]]:
+        """Per class that has some of these versions: which, and all its members; both oldest first."""
+        grouped: dict[int, list[int]] = {}
+        for alike, n in self._query("classes", ids):
+            grouped.setdefault(alike, []).append(n)
+        for alike, inside in grouped.items():
+            yield inside, [n for (n,) in self._connection.execute(QUERIES["class_members"], (alike,))]
 
     def written(self, ids: Iterable[int]) -> Mapping[int, Written]:
         """What these versions were written with."""

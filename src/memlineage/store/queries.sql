@@ -1,11 +1,10 @@
 -- Every read of lineage is batched: ids come in as one carray, answers in one result.
 
 -- name: nodes
-SELECT v.n, v.u, v.version, v.g, v.form, coalesce(s.own, 0), coalesce(s.quarantined, 0), u.current = v.n,
-       coalesce((SELECT max(d.newer) FROM verdict d LEFT JOIN state q ON q.n = d.newer
-                 WHERE d.older = v.n AND coalesce(q.quarantined, 0) = 0), 0),
-       coalesce(s.winner, 0), coalesce(s.standing, 0), v.integrity, v.creator, v.ts_us, v.seq
-FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u LEFT JOIN state s ON s.n = v.n;
+SELECT v.n, v.u, v.version, v.g, v.form, u.current = v.n, coalesce(l.winner, 0), v.integrity, v.creator, v.ts_us,
+       v.seq, coalesce(a.c, 0), EXISTS (SELECT 1 FROM verdict d WHERE d.older = v.n)
+FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u
+LEFT JOIN lost l ON l.n = v.n LEFT JOIN alike a ON a.n = v.n;
 
 -- name: supports
 SELECT e.child, e.justification, e.parent, e.weight, e.role
@@ -16,11 +15,38 @@ ORDER BY e.child, e.justification, e.parent;
 SELECT DISTINCT e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value
 WHERE e.weight >= 500000 AND e.role IN (0, 2, 3, 4);
 
--- name: said_before  (older versions whose condition is read off these)
+-- name: said_before  (pairs of older versions whose condition is read off these)
 SELECT d.older, d.newer FROM carray(?1) c JOIN verdict d ON d.newer = c.value;
 
 -- name: verdicts
 SELECT d.older, d.newer FROM carray(?1) c JOIN verdict d ON d.older = c.value;
+
+-- name: classes  (which of these are in a class of versions that say the same)
+SELECT a.c, a.n FROM carray(?1) c JOIN alike a ON a.n = c.value ORDER BY a.c, a.n;
+
+-- name: class_members
+SELECT n FROM alike WHERE c = ?1 ORDER BY n;
+
+-- name: class_members_back
+SELECT n FROM alike WHERE c = ?1 ORDER BY n DESC;
+
+-- name: put_alike
+INSERT OR IGNORE INTO alike (n, c) VALUES (?, ?);
+
+-- name: one_block
+SELECT codes FROM state WHERE b = ?1;
+
+-- name: blocks
+SELECT s.b, s.codes FROM carray(?1) c JOIN state s ON s.b = c.value;
+
+-- name: blocks_between
+SELECT b, codes FROM state WHERE b BETWEEN ?1 AND ?2;
+
+-- name: put_block
+INSERT INTO state (b, codes) VALUES (?1, ?2) ON CONFLICT (b) DO UPDATE SET codes = ?2;
+
+-- name: drop_blocks
+DELETE FROM state WHERE b IN (SELECT value FROM carray(?1));
 
 -- name: members
 SELECT v.n FROM version v JOIN unit u ON u.u = v.u WHERE v.g = ?1 AND v.g <> 0 AND u.current = v.n ORDER BY v.n;
@@ -57,7 +83,7 @@ SELECT DISTINCT child FROM edge WHERE justification > 0;
 SELECT n FROM version WHERE creator = ?1 UNION SELECT n FROM version WHERE actor = ?1;
 
 -- name: due  (versions whose time has run out and of which no event says so yet)
-SELECT v.n FROM version v LEFT JOIN state s ON s.n = v.n
+SELECT v.n FROM version v
 WHERE v.valid_until <= ?1 AND v.valid_until IS NOT NULL AND v.waived = 0
   AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind = 5 AND c.lifted IS NULL);
 
@@ -65,11 +91,11 @@ WHERE v.valid_until <= ?1 AND v.valid_until IS NOT NULL AND v.waived = 0
 SELECT v.n, u.id, v.version, v.content, v.kind, v.tags, v.subject, v.key, v.w, v.creator, v.actor, v.owner,
        v.creator_id, v.ts_us, v.ts_offset, v.recorded_us, v.seq, v.confidence, v.pinned, v.metadata,
        v.expires_us, v.valid_to_us, v.valid_until, v.context, v.recipe, v.reasserts, v.integrity, v.waived,
-       coalesce(s.own, 0), coalesce(s.winner, 0), coalesce(s.standing, 0),
        coalesce((SELECT min(later.ts_us) FROM version later WHERE later.u = v.u AND later.version > v.version
-                   AND NOT EXISTS (SELECT 1 FROM state q WHERE q.n = later.n AND q.quarantined = 1)),
-                (SELECT took.ts_us FROM version took WHERE took.n = s.winner AND took.ts_us > v.ts_us))
-FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u LEFT JOIN state s ON s.n = v.n;
+                   AND NOT EXISTS (SELECT 1 FROM cause q WHERE q.n = later.n AND q.kind = 3 AND q.lifted IS NULL)),
+                (SELECT took.ts_us FROM lost l JOIN version took ON took.n = l.winner
+                 WHERE l.n = v.n AND took.ts_us > v.ts_us))
+FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u;
 
 -- name: unit_edges
 SELECT e.child, e.justification, e.parent, e.role, e.weight, u.id, v.version
@@ -90,17 +116,13 @@ SELECT u.current, u.u, u.w, u.latest FROM unit u WHERE u.id = ?1;
 SELECT v.n, u.u, u.w, u.latest FROM unit u JOIN version v ON v.u = u.u WHERE u.id = ?1 AND v.version = ?2;
 
 -- name: unit_versions
-SELECT v.n, v.version, coalesce(s.quarantined, 0), coalesce(s.own, 0)
-FROM version v LEFT JOIN state s ON s.n = v.n WHERE v.u = ?1 ORDER BY v.version;
+SELECT n, version FROM version WHERE u = ?1 ORDER BY version;
 
 -- name: active_causes
 SELECT kind, seq, by, at_us FROM cause WHERE n = ?1 AND lifted IS NULL ORDER BY seq;
 
--- name: said_and_dead  (same normal form, in the same walls, out of use: section 10)
-SELECT v.n, v.u, v.subject, v.key FROM version v JOIN state s ON s.n = v.n
-WHERE v.form = ?1 AND v.ns = ?2 AND v.content IS NOT NULL
-  AND (s.own IN (2, 3, 4) OR s.quarantined = 1 OR s.standing = 2)
-ORDER BY v.n DESC;
+-- name: said_here  (same normal form, in the same walls)
+SELECT n, u, subject, key FROM version WHERE form = ?1 AND ns = ?2 AND content IS NOT NULL ORDER BY n DESC;
 
 -- name: said_alike  (same normal form)
 SELECT v.n, u.id, v.version, v.subject, v.key FROM version v JOIN unit u ON u.u = v.u
@@ -113,24 +135,11 @@ WHERE v.ns = ?1 AND v.retry = ?2;
 -- name: forms_of
 SELECT v.form, v.kind FROM version v JOIN unit u ON u.u = v.u WHERE u.id = ?1 AND v.content IS NOT NULL;
 
--- name: put_standings  (?1 ids of one standing ?2)
-INSERT INTO state (n, ns, own, quarantined, winner, standing)
-SELECT v.n, v.ns, 0, 0, 0, ?2 FROM carray(?1) c JOIN version v ON v.n = c.value WHERE true
-ON CONFLICT (n) DO UPDATE SET standing = ?2;
+-- name: put_lost
+INSERT INTO lost (n, winner) VALUES (?1, ?2) ON CONFLICT (n) DO UPDATE SET winner = ?2;
 
--- name: tidy_states  (?1: ids that may have become plainly active)
-DELETE FROM state WHERE n IN (SELECT value FROM carray(?1))
-  AND own = 0 AND quarantined = 0 AND winner = 0 AND standing = 0;
-
--- name: put_winner
-INSERT INTO state (n, ns, own, quarantined, winner, standing)
-VALUES (?1, (SELECT ns FROM version WHERE n = ?1), 0, 0, ?2, 0)
-ON CONFLICT (n) DO UPDATE SET winner = ?2;
-
--- name: put_own
-INSERT INTO state (n, ns, own, quarantined, winner, standing)
-VALUES (?1, (SELECT ns FROM version WHERE n = ?1), ?2, ?3, 0, 0)
-ON CONFLICT (n) DO UPDATE SET own = ?2, quarantined = ?3;
+-- name: drop_lost
+DELETE FROM lost WHERE n IN (SELECT value FROM carray(?1));
 
 -- name: put_event
 INSERT INTO event (seq, ts_us, kind, data, leaf) VALUES (?, ?, ?, ?, ?);
@@ -148,9 +157,9 @@ INSERT INTO edge (child, justification, parent, role, weight) VALUES (?, ?, ?, ?
 INSERT INTO cause (seq, n, kind, by, reason, salt, at_us) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: deletable
-SELECT v.n FROM version v JOIN unit u ON u.current = v.n LEFT JOIN state s ON s.n = v.n
-WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval') AND coalesce(s.own, 0) <> 1
-  AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind = 4 AND c.lifted IS NULL)
+SELECT v.n FROM version v JOIN unit u ON u.current = v.n
+WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval')
+  AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 4) AND c.lifted IS NULL)
 ORDER BY v.n;
 
 -- name: actions_among  (as they ended, not as they began)
@@ -161,8 +170,9 @@ WHERE v.kind = 'action' ORDER BY v.n;
 SELECT v.n, v.w FROM carray(?1) c JOIN version v ON v.n = c.value ORDER BY v.n;
 
 -- name: said_between  (not invalid yet)
-SELECT v.n FROM version v JOIN principal p ON p.p = v.creator LEFT JOIN state s ON s.n = v.n
-WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3 AND coalesce(s.own, 0) NOT IN (1, 2) ORDER BY v.n;
+SELECT v.n FROM version v JOIN principal p ON p.p = v.creator
+WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3
+  AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 2) AND c.lifted IS NULL) ORDER BY v.n;
 
 -- name: places  (what the ranking needs of a version itself)
 SELECT v.n, v.recorded_us, v.confidence, v.pinned,

@@ -31,6 +31,11 @@ class EventKind(enum.IntEnum):
     SETTING = 8
 
 
+# The field `same` of a WRITE event tells which earlier versions say the same: as spans of version numbers, or as the
+# number of the newest of them, where they are exactly the members so far of that version's class. Versions form a
+# class while each says the same as all members before it and as nothing else (schema.sql, table `alike`).
+
+
 class NewEdge(msgspec.Struct, frozen=True, gc=False):
     """An edge about to be written: parent by integer id, role and weight (millionths) as numbers."""
 

@@ -116,7 +116,15 @@ CREATE TABLE edge (
 CREATE INDEX edge_down ON edge (parent, child, justification, role, weight);
 CREATE INDEX edge_late ON edge (child) WHERE justification > 0;
 
--- Equivalences recorded when the newer version was written.
+-- Equivalences recorded when the newer version was written. Versions of a unit that all say the same are one class,
+-- named by its first member: N equal versions are N rows. `verdict` has the pairs of a version that says the same as
+-- some of a class, or as some of several.
+CREATE TABLE alike (
+    n INTEGER PRIMARY KEY,
+    c INTEGER NOT NULL
+) STRICT;
+CREATE INDEX alike_class ON alike (c, n);
+
 CREATE TABLE verdict (
     older INTEGER NOT NULL,
     newer INTEGER NOT NULL,
@@ -150,16 +158,17 @@ CREATE TABLE endorsement (
 ) STRICT;
 CREATE INDEX endorsement_n ON endorsement (n);
 
--- DERIVED: a row only for versions that are not plainly active. `own` as in lineage/graph.py.
+-- DERIVED: one byte per version, as packed by model/state.py, in blocks of 1024; a block without a row is all zeros.
 CREATE TABLE state (
-    n           INTEGER PRIMARY KEY,
-    ns          INTEGER NOT NULL,
-    own         INTEGER NOT NULL,
-    quarantined INTEGER NOT NULL,
-    winner      INTEGER NOT NULL,
-    standing    INTEGER NOT NULL
+    b     INTEGER PRIMARY KEY,
+    codes BLOB NOT NULL
 ) STRICT;
-CREATE INDEX state_ns ON state (ns, n);
+
+-- DERIVED: the version that took the key of this one.
+CREATE TABLE lost (
+    n      INTEGER PRIMARY KEY,
+    winner INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE context (
     hash BLOB PRIMARY KEY,

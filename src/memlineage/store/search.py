@@ -7,7 +7,8 @@ trusted for anything but likeness: what a hit says and whether it may be shown i
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import apsw
@@ -16,10 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.model.scope import Scope
+from memlineage.model.state import Standing, unpack
 from memlineage.recall.constraints import CONSTRAINT_KINDS
 from memlineage.recall.text import keep_terms, match_expression, query_terms
 from memlineage.recall.vectors import Hits, NamespaceMatrix, from_blobs
-from memlineage.store.database import Connection, fetch, ids
+from memlineage.store.database import Connection, fetch
+from memlineage.store.sql import QUERIES
+from memlineage.store.states import BLOCK_SHIFT, BLOCK_SIZE, States
 
 __all__ = ["Search", "Sight"]
 
@@ -31,11 +35,8 @@ _UNSEEN: Final = (
     "SELECT w FROM wall WHERE ns = ? AND NOT (visibility = 'user'"
     " OR (visibility = 'agent' AND agent IS ?) OR (visibility = 'session' AND session IS ?))"
 )
-_DEAD: Final = "SELECT n FROM state WHERE ns = ? AND (own <> 0 OR winner <> 0 OR standing = 2)"
-_ANY_DEAD: Final = (
-    "SELECT 1 FROM carray(?) c JOIN state s ON s.n = c.value"
-    " WHERE s.own <> 0 OR s.winner <> 0 OR s.standing = 2 LIMIT 1"
-)
+# Per state byte: whether a version is plainly out of use.
+_OUT: Final = np.array([bool(s.own or s.lost or s.standing == Standing.CONTAMINATED) for s in map(unpack, range(256))])
 # Written out, not bound: only then is the index on just these rows used.
 _CONSTRAINT: Final = f"v.kind IN ({', '.join(repr(kind) for kind in sorted(CONSTRAINT_KINDS))})"
 _REMEMBERED_TERMS: Final = 4096
@@ -119,7 +120,7 @@ class Search:
         horizon = connection.execute("SELECT coalesce(max(n), 0) FROM version").get
         mask &= matrix.row_ids <= horizon
         if live:
-            hidden += _column(connection, _DEAD, (ns,))
+            mask &= ~_OUT[_codes(connection, matrix.row_ids)]
         if hidden:
             mask &= ~matrix.mask(hidden)
         return mask
@@ -151,7 +152,7 @@ class Search:
 
     def any_dead(self, connection: Connection, numbers: NDArray[np.int64]) -> bool:
         """Whether one of these is what a search among the living leaves out."""
-        return connection.execute(_ANY_DEAD, (ids(numbers.tolist()),)).get is not None
+        return bool(_OUT[_codes(connection, np.sort(numbers))].any())
 
     def by_text(self, connection: Connection, sight: Sight, query: str, k: int, *, live: bool) -> Hits:
         """The best matches by full text."""
@@ -165,16 +166,19 @@ class Search:
         self, connection: Connection, sight: Sight, ns: int, terms: Sequence[str], k: int, *, live: bool
     ) -> Hits:
         scope = sight.scope
-        alive = "NOT EXISTS (SELECT 1 FROM state s WHERE s.n = v.n AND (s.own <> 0 OR s.winner <> 0 OR s.standing = 2))"
-        rows = fetch(connection,
+        found: Iterable[tuple[int, float]] = connection.execute(
             "SELECT v.n, bm25(text, 0.0, 1.0) AS score FROM text JOIN version v ON v.n = text.rowid"
             f" WHERE text MATCH ? AND v.ns = ? AND v.kind NOT IN ('verification', 'approval') AND {_VISIBLE}"
-            f" AND {sight.condition} AND {alive if live else '1'} ORDER BY score, v.n LIMIT ?",
+            f" AND {sight.condition} ORDER BY score, v.n",
             (
                 f"ns : ns{ns} AND terms : ({match_expression(terms)})",
-                ns, ns, scope.agent, scope.session, *sight.bindings, k,
+                ns, ns, scope.agent, scope.session, *sight.bindings,
             ),
         )  # fmt: skip
+        if live:
+            states = States(connection)
+            found = ((n, score) for n, score in found if not _OUT[states.code(n)])
+        rows = list(islice(found, k))
         return Hits(np.array([n for n, _ in rows], np.int64), np.array([score for _, score in rows], np.float64))
 
     def _telling(self, connection: Connection, terms: Sequence[str]) -> list[str]:
@@ -226,6 +230,17 @@ class Search:
 
 
 _BOOKKEEPING: Final = "SELECT n FROM version WHERE ns = ? AND kind IN ('verification', 'approval')"
+
+
+def _codes(connection: Connection, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The state bytes of rising version numbers."""
+    codes = np.zeros(len(numbers), np.uint8)
+    if len(numbers):
+        span = (int(numbers[0]) >> BLOCK_SHIFT, int(numbers[-1]) >> BLOCK_SHIFT)
+        for b, block in connection.execute(QUERIES["blocks_between"], span):
+            first, last = np.searchsorted(numbers, [b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT])
+            codes[first:last] = np.frombuffer(block, np.uint8)[numbers[first:last] & (BLOCK_SIZE - 1)]
+    return codes
 
 
 def _column(connection: Connection, sql: str, bindings: tuple[Any, ...]) -> list[int]:

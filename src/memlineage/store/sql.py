@@ -6,12 +6,13 @@ import re
 from importlib.resources import files
 from typing import Final
 
-__all__ = ["QUERIES", "SCHEMA"]
+__all__ = ["QUERIES", "SCHEMA", "read_script"]
 
 _NAME: Final = re.compile(r"^-- name: (\w+)[^\n]*\n", re.MULTILINE)
 
 
-def _read(file: str) -> str:
+def read_script(file: str) -> str:
+    """The text of an SQL file of this package."""
     return files(__package__ or "memlineage.store").joinpath(file).read_text(encoding="utf-8")
 
 
@@ -20,5 +21,5 @@ def _blocks(text: str) -> dict[str, str]:
     return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-SCHEMA: Final = _read("schema.sql")
-QUERIES: Final = _blocks(_read("queries.sql"))
+SCHEMA: Final = read_script("schema.sql")
+QUERIES: Final = _blocks(read_script("queries.sql"))

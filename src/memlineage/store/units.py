@@ -11,12 +11,13 @@ import orjson
 from memlineage.lineage.graph import shown
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity
-from memlineage.model.state import CauseKind, Standing
+from memlineage.model.state import CauseKind, Standing, State, unpack
 from memlineage.model.time import from_us
 from memlineage.model.unit import MICRO, Cause, Edge, Lineage, Role, Unit
 from memlineage.store.database import Connection, ids
 from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
+from memlineage.store.states import States
 
 __all__ = ["Shift", "read_refs", "read_units"]
 
@@ -47,7 +48,7 @@ def read_refs(connection: Connection, wanted: Collection[int]) -> dict[int, Ref]
 
 
 def read_units(
-    connection: Connection, names: Names, wanted: Collection[int], shift: Shift = NO_SHIFT
+    connection: Connection, names: Names, states: States, wanted: Collection[int], shift: Shift = NO_SHIFT
 ) -> dict[int, Unit]:
     """The units of integer ids, by id, in the order asked."""
     if not wanted:
@@ -56,7 +57,8 @@ def read_units(
     causes = _causes(connection, names, wanted)
     rows = list(connection.execute(QUERIES["units"], (ids(wanted),)))
     reasserted = read_refs(connection, {row[25] for row in rows if row[25] is not None})
-    found = {row[0]: _unit(row, names, edges, causes, reasserted, shift) for row in rows}
+    codes = states.codes(wanted)
+    found = {row[0]: _unit(row, names, unpack(codes[row[0]]), edges, causes, reasserted, shift) for row in rows}
     return {n: found[n] for n in wanted if n in found}
 
 
@@ -83,6 +85,7 @@ def _causes(connection: Connection, names: Names, wanted: Iterable[int]) -> dict
 def _unit(
     row: tuple[Any, ...],
     names: Names,
+    state: State,
     edges: Mapping[int, list[Edge]],
     causes: Mapping[int, list[Cause]],
     reasserted: Mapping[int, Ref],
@@ -91,9 +94,9 @@ def _unit(
     (
         n, unit, version, content, kind, tags, subject, key, w, creator, actor, owner, creator_id, ts, offset,
         recorded, seq, confidence, pinned, metadata, expires, valid_to, until, context, recipe, reasserts,
-        integrity, waived, own, winner, standing, replaced_at,
+        integrity, waived, replaced_at,
     ) = row  # fmt: skip
-    standing = shift.standing.get(n, standing)
+    standing = shift.standing.get(n, state.standing)
     lineage = Lineage(
         creator=names.principal(creator),
         creator_id=creator_id,
@@ -124,7 +127,7 @@ def _unit(
         metadata=orjson.loads(metadata),
         integrity=Integrity(integrity),
         standing=Standing(standing),
-        status=shown(shift.own.get(n, own), shift.winner.get(n, winner), standing),
+        status=shown(shift.own.get(n, state.own), shift.winner.get(n, state.lost), standing),
         causes=tuple(causes.get(n, ())),
         valid_from=from_us(ts, offset),
         valid_to=None if ends is None else from_us(max(ends, ts)),

@@ -8,7 +8,7 @@ asks for permission.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -19,13 +19,14 @@ from memlineage.lineage.settling import Settlement, settle
 from memlineage.lineage.standing import standing_of, troubles_nobody
 from memlineage.model.content import form_key
 from memlineage.model.principal import HOST
-from memlineage.model.state import CauseKind
+from memlineage.model.state import DIFFERS, LOST, OWN_MASK, QUARANTINED, STANDING_MASK, CauseKind, pack
 from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes, spans
 from memlineage.store.sql import QUERIES
+from memlineage.store.states import States
 
 __all__ = ["Writer"]
 
@@ -43,6 +44,7 @@ class Writer:
     ) -> None:  # fmt: skip
         self.connection = connection
         self.names = names
+        self.states = States(connection)
         self.actor = actor
         self._quorum = quorum
         seq, last = connection.execute("SELECT seq, ts_us FROM event ORDER BY seq DESC LIMIT 1").get or (0, 0)
@@ -58,7 +60,7 @@ class Writer:
     def graph(self) -> StoreGraph:
         """The lineage as this transaction sees it now; the same one until what it may have read has changed."""
         if self._graph is None:
-            self._graph = StoreGraph(self.connection, self.names, quorum=self._quorum)
+            self._graph = StoreGraph(self.connection, self.names, self.states, quorum=self._quorum)
         return self._graph
 
     def event(self, kind: EventKind, body: dict[str, Any]) -> int:
@@ -101,7 +103,8 @@ class Writer:
         w, ns = self.names.intern_wall(new.wall)
         creator, actor, owner = (self.principal(name) for name in (new.creator, new.actor, new.owner))
         salt = os.urandom(2 * SALT_BYTES)
-        seq = self.event(EventKind.WRITE, self._write_body(n, new, salt))
+        alike = self._class_of([said.n for said in new.same_as])
+        seq = self.event(EventKind.WRITE, self._write_body(n, new, salt, regular=alike is not None))
         if new.unit is not None:
             self._graph = None
         u = self._write_unit(n, w, new)
@@ -117,9 +120,7 @@ class Writer:
             ),
         )  # fmt: skip
         self._write_edges(n, 0, new.edges)
-        self.connection.executemany(
-            "INSERT INTO verdict (older, newer) VALUES (?, ?)", [(said.n, n) for said in new.same_as]
-        )
+        self._write_alike(n, [said.n for said in new.same_as], alike)
         self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
         if new.quarantine is not None:
             self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
@@ -128,16 +129,31 @@ class Writer:
         self._mark_written(n, u, new, plain=g == 0)
         return n
 
-    def _write_body(self, n: int, new: NewVersion, salt: bytes) -> dict[str, Any]:
+    def _write_body(self, n: int, new: NewVersion, salt: bytes, *, regular: bool) -> dict[str, Any]:
+        same = [said.version for said in new.same_as]
         return {
             "content": commitment(salt[:SALT_BYTES], new.content.encode()),
             "edges": [[edge.parent, edge.role, edge.weight] for edge in new.edges],
             "n": n,
             "record": commitment(salt[SALT_BYTES:], record_bytes(new)),
-            "same": spans(said.version for said in new.same_as),
+            "same": same[-1] if regular else spans(same),
             "unit": new.id,
             "version": new.version,
         }
+
+    def _class_of(self, same: Sequence[int]) -> int | None:
+        """The class that a version joins: it says the same as all of its members, and as nothing else."""
+        if not same:
+            return None
+        alike = self.connection.execute("SELECT c FROM alike WHERE n = ?", (same[-1],)).get or same[-1]
+        members = [n for (n,) in self.connection.execute(QUERIES["class_members"], (alike,))]
+        return int(alike) if sorted(same) == (members or [alike]) else None
+
+    def _write_alike(self, n: int, same: Sequence[int], alike: int | None) -> None:
+        if alike is not None:
+            self.connection.executemany(QUERIES["put_alike"], [(alike, alike), (n, alike)])
+        elif same:
+            self.connection.executemany("INSERT INTO verdict (older, newer) VALUES (?, ?)", [(m, n) for m in same])
 
     def _take_n(self) -> int:
         if self._next_n is None:
@@ -180,7 +196,7 @@ class Writer:
             return
         standing = standing_of(graph.node(n), nodes)
         if standing:
-            self.connection.execute(QUERIES["put_standings"], (ids([n]), standing))
+            self.states.put({n: pack(standing=standing)})
             self._graph = None
 
     def add_cause(self, n: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
@@ -273,8 +289,9 @@ class Writer:
         for u in self._touched_units:
             self._seeds |= self._settle_own(u)
         self._graph = None
-        settlement = settle(self.graph(), self._seeds, self._releveled)
-        self._put(settlement)
+        graph = self.graph()
+        settlement = settle(graph, self._seeds, self._releveled)
+        self._put(graph, settlement)
         for n, own in self._own_before.items():  # the rules saw the own state as it is now already
             _, winner, standing = settlement.was[n]
             settlement.was[n] = (own, winner, standing)
@@ -284,46 +301,51 @@ class Writer:
         return settlement
 
     def _settle_own(self, u: int) -> set[int]:
-        """Own states and the current version of one unit; returns every version of it if anything moved."""
+        """Own states and the current version of one unit; returns the versions that this moved."""
         rows = list(self.connection.execute(QUERIES["unit_versions"], (u,)))
-        held: dict[int, set[int]] = {n: set() for n, *_ in rows}
+        held: dict[int, set[int]] = {n: set() for n, _ in rows}
         for n, kind in self.connection.execute(
             "SELECT c.n, c.kind FROM cause c JOIN version v ON v.n = c.n WHERE v.u = ? AND c.lifted IS NULL",
             (u,),
         ):
             held[n].add(kind)
-        moved = False
+        codes = self.states.codes(held)
+        moved: dict[int, int] = {}
         replaced, current = False, None
-        for n, _, was_quarantined, was_own in reversed(rows):
-            quarantined = int(CauseKind.QUARANTINED in held[n])
+        for n, _ in reversed(rows):
+            quarantined = CauseKind.QUARANTINED in held[n]
             own = own_code(held[n], replaced=replaced)
             if current is None and not quarantined:
                 current = n
             replaced = replaced or not quarantined
-            if own != was_own or quarantined != was_quarantined:
-                self.connection.execute(QUERIES["put_own"], (n, own, quarantined))
-                self._own_before[n] = was_own
-                moved = True
-        current = current or rows[-1][0]
-        self.connection.execute("UPDATE unit SET current = ?2 WHERE u = ?1 AND current <> ?2", (u, current))
-        moved = moved or self.connection.changes() > 0
-        if moved:
-            self.connection.execute(QUERIES["tidy_states"], (ids(held),))
-            return set(held)
-        return set()
+            code = codes[n] & ~(OWN_MASK | QUARANTINED) | pack(own=own, quarantined=quarantined)
+            if code != codes[n]:
+                moved[n] = code
+                self._own_before[n] = codes[n] & OWN_MASK
+        self.states.put(moved)
+        return {*moved, *self._settle_current(u, current or rows[-1][0])}
 
-    def _put(self, settlement: Settlement) -> None:
+    def _settle_current(self, u: int, current: int) -> tuple[int, ...]:
+        """What a bare id means now; returns both versions if it meant another one before."""
+        before = int(self.connection.execute("SELECT current FROM unit WHERE u = ?", (u,)).get)
+        if before == current:
+            return ()
+        self.connection.execute("UPDATE unit SET current = ?2 WHERE u = ?1", (u, current))
+        return (before, current)
+
+    def _put(self, graph: StoreGraph, settlement: Settlement) -> None:
         self.connection.executemany(
             "UPDATE version SET integrity = ?2 WHERE n = ?1", [(n, int(x)) for n, x in settlement.integrity.items()]
         )
-        by_value: dict[int, list[int]] = {}
+        codes = self.states.codes({*settlement.standing, *settlement.winner})
         for n, standing in settlement.standing.items():
-            by_value.setdefault(standing, []).append(n)
-        for standing, versions in by_value.items():
-            self.connection.execute(QUERIES["put_standings"], (ids(versions), standing))
+            codes[n] = codes[n] & ~STANDING_MASK | pack(standing=standing)
+        nodes = graph.load([*settlement.winner, *filter(None, settlement.winner.values())])
         for n, winner in settlement.winner.items():
-            self.connection.execute(QUERIES["put_winner"], (n, winner))
-        moved = [n for n, standing in settlement.standing.items() if not standing]
-        moved += [n for n, winner in settlement.winner.items() if not winner]
-        if moved:
-            self.connection.execute(QUERIES["tidy_states"], (ids(moved),))
+            differs = bool(winner) and nodes[n].form != nodes[winner].form
+            codes[n] = codes[n] & ~(LOST | DIFFERS) | pack(lost=bool(winner), differs=differs)
+        self.states.put(codes)
+        self.connection.executemany(QUERIES["put_lost"], [(n, w) for n, w in settlement.winner.items() if w])
+        regained = [n for n, winner in settlement.winner.items() if not winner]
+        if regained:
+            self.connection.execute(QUERIES["drop_lost"], (ids(regained),))

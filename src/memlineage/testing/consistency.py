@@ -67,7 +67,7 @@ _MUST_EXIST: Final = (
     ("edge", "edges", {"child": "versions", "parent": "versions"}),
     ("cause", "causes", {"n": "versions", "by": "principals", "seq": "events"}),
     ("endorsement", "endorsements", {"n": "versions", "by": "principals", "seq": "events"}),
-    ("state", "states", {"n": "versions", "ns": "namespaces"}),
+    ("state", "states", {"n": "versions"}),
     ("wall", "walls", {"ns": "namespaces"}),
 )  # fmt: skip
 _MAY_BE_MISSING: Final = (

@@ -51,10 +51,12 @@ def derive(tables: Tables, quorum: int = 0) -> Derived:
     winner = facts.winners(contaminated, integrity)
     standing = facts.standings(winner)
     states = {}
-    for n, row in tables.versions.items():
-        derived = (facts.own(n), int(n in facts.quarantined), winner.get(n, 0), standing[n])
+    for n in tables.versions:
+        lost_to = winner.get(n, 0)
+        differs = int(lost_to != 0 and tables.versions[lost_to].form != tables.versions[n].form)
+        derived = (facts.own(n), int(n in facts.quarantined), lost_to, standing[n], differs)
         if any(derived):
-            states[n] = StateRow(n, row.ns, *derived)
+            states[n] = StateRow(n, *derived)
     return Derived(states=states, current=facts.current, integrity=integrity)
 
 

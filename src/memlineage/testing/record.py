@@ -169,13 +169,28 @@ def _edges(tables: Tables) -> Iterator[str]:
 
 def _verdicts(tables: Tables) -> Iterator[str]:
     number = {(tables.units[row.u].id, row.version): n for n, row in tables.versions.items()}
-    said = {
-        (number.get((body["unit"], version), 0), body["n"])
-        for body in tables.bodies[EventKind.WRITE]
-        for first, last in body["same"]
-        for version in range(first, last + 1)
-    }
+    said = {(number.get((unit, older), 0), number[unit, newer]) for unit, older, newer in _equalities(tables)}
     yield from _unmatched("verdict (older, newer)", said, tables.verdicts)
+
+
+def _equalities(tables: Tables) -> Iterator[tuple[str, int, int]]:
+    """Unit, older and newer version of all that the events call the same.
+
+    An event lists the older versions in spans, or names one that stands for its whole class. Versions are of one
+    class while each says the same as all before it in the class, and as nothing else.
+    """
+    classes: dict[tuple[str, int], set[int]] = {}
+    for body in tables.bodies[EventKind.WRITE]:
+        unit, same, version = body["unit"], body["same"], body["version"]
+        if isinstance(same, int):
+            olders = set(classes.setdefault((unit, same), {same}))
+        else:
+            olders = {older for first, last in same for older in range(first, last + 1)}
+        yield from ((unit, older, version) for older in olders)
+        alike = classes.setdefault((unit, max(olders)), {max(olders)}) if olders else set()
+        if olders and olders == alike:
+            alike.add(version)
+            classes[unit, version] = alike
 
 
 def _causes(tables: Tables) -> Iterator[str]:

@@ -27,6 +27,7 @@ from memlineage.policy import Decision
 from memlineage.recall.lexical import LexicalEmbedder
 from memlineage.store.database import fetch
 from memlineage.testing.history import Group, Handle, History, Parent, Refused, State, Version, Writer
+from memlineage.testing.tables import read_tables
 from memlineage.testing.worlds import START
 
 __all__ = ["SqliteWorld"]
@@ -226,7 +227,7 @@ class SqliteWorld:
 
     def _losers(self) -> set[Handle]:
         with self.memory._core.read() as snapshot:
-            rows = fetch(snapshot.connection, "SELECT n, winner FROM state WHERE winner <> 0")
+            rows = fetch(snapshot.connection, "SELECT n, winner FROM lost")
             shift = snapshot.shift.winner
             lost = {n for n, _ in rows if shift.get(n, 1)} | {n for n, winner in shift.items() if winner}
             return {self._known(ref) for ref in snapshot.refs(list(lost)).values()}
@@ -238,7 +239,7 @@ class SqliteWorld:
             numbers = [n for (n,) in snapshot.connection.execute("SELECT n FROM version ORDER BY n")]
             for unit in snapshot.units(numbers).values():
                 self._record(history, unit)
-            verdicts = fetch(snapshot.connection, "SELECT older, newer FROM verdict")
+            verdicts = read_tables(snapshot.connection).verdicts
             refs = snapshot.refs(numbers)
             waived = fetch(snapshot.connection, "SELECT n FROM version WHERE waived = 1")
             endorsed = fetch(snapshot.connection, "SELECT n, level FROM endorsement")

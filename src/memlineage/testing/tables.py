@@ -176,14 +176,14 @@ class EndorsementRow(msgspec.Struct, frozen=True):
 
 
 class StateRow(msgspec.Struct, frozen=True):
-    """Derived: what makes a version anything but plainly active."""
+    """Derived: what makes a version anything but plainly active; out of its byte, and the table of lost keys."""
 
     n: int
-    ns: int
     own: int
     quarantined: int
     winner: int
     standing: int
+    differs: int
 
 
 class Tables(msgspec.Struct, frozen=True, dict=True):
@@ -198,7 +198,8 @@ class Tables(msgspec.Struct, frozen=True, dict=True):
     units: dict[int, UnitRow]
     versions: dict[int, VersionRow]
     edges: tuple[EdgeRow, ...]
-    verdicts: frozenset[tuple[int, int]]
+    alike: dict[int, int]
+    judged: frozenset[tuple[int, int]]
     causes: tuple[CauseRow, ...]
     endorsements: tuple[EndorsementRow, ...]
     states: dict[int, StateRow]
@@ -213,6 +214,12 @@ class Tables(msgspec.Struct, frozen=True, dict=True):
             except ValueError:
                 continue  # the check of the ledger itself names it
         return found
+
+    @cached_property
+    def verdicts(self) -> frozenset[tuple[int, int]]:
+        """All recorded equivalences (older, newer), whether kept as a class or one by one."""
+        alike = {(a, b) for a, c in self.alike.items() for b, d in self.alike.items() if c == d and a < b}
+        return self.judged | alike
 
     @cached_property
     def of_unit(self) -> dict[int, list[VersionRow]]:
@@ -276,13 +283,31 @@ def read_tables(connection: Connection) -> Tables:
         units={row.u: row for row in _rows(connection, UnitRow, "unit")},
         versions={row.n: row for row in _rows(connection, VersionRow, "version")},
         edges=tuple(_rows(connection, EdgeRow, "edge")),
-        verdicts=frozenset(connection.execute("SELECT older, newer FROM verdict")),
+        alike=dict(connection.execute("SELECT n, c FROM alike")),
+        judged=frozenset(connection.execute("SELECT older, newer FROM verdict")),
         causes=tuple(_rows(connection, CauseRow, "cause")),
         endorsements=tuple(_rows(connection, EndorsementRow, "endorsement")),
-        states={row.n: row for row in _rows(connection, StateRow, "state")},
+        states=_states(connection),
     )
 
 
 def _rows(connection: Connection, table: type[Row], name: str) -> list[Row]:
     columns = ", ".join(f'"{column}"' for column in table.__struct_fields__)
     return [table(*row) for row in connection.execute(f"SELECT {columns} FROM {name} ORDER BY 1, 2")]
+
+
+def _states(connection: Connection) -> dict[int, StateRow]:
+    lost = dict(connection.execute("SELECT n, winner FROM lost"))
+    found = {n: StateRow(n, 0, 0, -1, 0, 0) for n in lost}
+    for b, codes in connection.execute("SELECT b, codes FROM state"):
+        for place, code in enumerate(codes):
+            n = 1024 * b + place
+            if code:
+                found[n] = StateRow(n, code % 8, code // 32 % 2, _winner(n, code, lost), code // 8 % 4, code // 128)
+    return found
+
+
+def _winner(n: int, code: int, lost: dict[int, int]) -> int:
+    """Who took its key; -1 where the byte and the table of lost keys do not agree that somebody did."""
+    winner = lost.get(n, 0)
+    return winner if bool(winner) == bool(code // 64 % 2) else -1

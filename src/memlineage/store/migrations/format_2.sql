@@ -1,0 +1,15 @@
+DROP TABLE state;
+CREATE TABLE state (
+    b     INTEGER PRIMARY KEY,
+    codes BLOB NOT NULL
+) STRICT;
+CREATE TABLE lost (
+    n      INTEGER PRIMARY KEY,
+    winner INTEGER NOT NULL
+) STRICT;
+CREATE TABLE alike (
+    n INTEGER PRIMARY KEY,
+    c INTEGER NOT NULL
+) STRICT;
+CREATE INDEX alike_class ON alike (c, n);
+DELETE FROM verdict;

@@ -1,0 +1,87 @@
+"""What is derived of every version's state, one byte each, in blocks.
+
+A version against which nothing speaks has byte 0, and a block of such versions has no row: storing a unit writes
+nothing here, and what a cascade of a million writes is a megabyte. The bytes are as `model/state.py` packs them.
+They are read from the table anew in every transaction, so there is nothing that another process could make wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from memlineage.model.state import State, unpack
+from memlineage.store.database import Connection, ids
+from memlineage.store.sql import QUERIES
+
+__all__ = ["BLOCK_SHIFT", "BLOCK_SIZE", "States"]
+
+BLOCK_SHIFT: Final = 10
+BLOCK_SIZE: Final = 1 << BLOCK_SHIFT
+_OFFSET: Final = BLOCK_SIZE - 1
+
+
+class States:
+    """The state bytes as one transaction sees them. Whoever writes does so through the same object."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._blocks: dict[int, bytes | bytearray | None] = {}
+
+    def code(self, n: int) -> int:
+        """The state byte of one version."""
+        block = self._block(n >> BLOCK_SHIFT)
+        return 0 if block is None else block[n & _OFFSET]
+
+    def codes(self, numbers: Collection[int]) -> dict[int, int]:
+        """The state bytes of these versions."""
+        self._load({n >> BLOCK_SHIFT for n in numbers})
+        return {n: self.code(n) for n in numbers}
+
+    def state(self, n: int) -> State:
+        """The state of one version."""
+        return unpack(self.code(n))
+
+    def put(self, changes: Mapping[int, int]) -> None:
+        """Write these state bytes."""
+        self._load({n >> BLOCK_SHIFT for n in changes})
+        touched: dict[int, bytearray] = {}
+        for n, code in changes.items():
+            b = n >> BLOCK_SHIFT
+            block = touched.get(b)
+            if block is None:
+                block = touched[b] = bytearray(self._blocks[b] or bytes(BLOCK_SIZE))
+            block[n & _OFFSET] = code
+        self.put_blocks(touched)
+
+    def put_blocks(self, blocks: Mapping[int, bytes | bytearray]) -> None:
+        """Write whole blocks; one without anything in it loses its row."""
+        plain = [b for b, codes in blocks.items() if not any(codes)]
+        filled = [(b, codes) for b, codes in blocks.items() if any(codes)]
+        if filled:
+            self._connection.executemany(QUERIES["put_block"], filled)
+        if plain:
+            self._connection.execute(QUERIES["drop_blocks"], (ids(plain),))
+        self._blocks.update(blocks)
+
+    def all_blocks(self) -> Iterable[tuple[int, bytes]]:
+        """Every block that has a row, in order."""
+        rows: Iterable[tuple[int, bytes]] = self._connection.execute("SELECT b, codes FROM state ORDER BY b")
+        return rows
+
+    def forget(self) -> None:
+        """Somebody else wrote to the table inside this transaction: read it again."""
+        self._blocks.clear()
+
+    def _block(self, b: int) -> bytes | bytearray | None:
+        if b not in self._blocks:
+            self._blocks[b] = self._connection.execute(QUERIES["one_block"], (b,)).get
+        return self._blocks[b]
+
+    def _load(self, blocks: Iterable[int]) -> None:
+        missing = [b for b in blocks if b not in self._blocks]
+        if len(missing) == 1:
+            self._block(missing[0])
+        elif missing:
+            self._blocks.update(dict.fromkeys(missing))
+            self._blocks.update(self._connection.execute(QUERIES["blocks"], (ids(missing),)))
