@@ -9,7 +9,9 @@ import pytest
 
 import memlineage as ml
 from memlineage.ledger.hashing import canonical, leaf_hash
+from memlineage.model.state import pack
 from memlineage.store.records import EventKind
+from memlineage.store.states import States
 from memlineage.testing.consistency import assert_consistent, inconsistencies
 
 
@@ -114,7 +116,9 @@ CHANGES = {
     "DELETE FROM edge WHERE child = 4": "an event wrote it",
     "INSERT INTO edge VALUES (7, 0, 1, 0, 1000000)": "(7, 0, 1, 0, 1000000): no event wrote this row",
     "INSERT INTO edge VALUES (7, 0, 999, 0, 1000000)": "parent=999 is not there",
-    "DELETE FROM verdict": "verdict (older, newer) (1, 10)",
+    "DELETE FROM alike WHERE n = 10": "verdict (older, newer) (1, 10)",
+    "UPDATE alike SET c = 9 WHERE n = 10": "verdict (older, newer) (1, 10)",
+    "INSERT INTO alike VALUES (9, 1)": "verdict (older, newer) (1, 9)",
     "INSERT INTO verdict VALUES (1, 9)": "verdict (older, newer) (1, 9)",
     "UPDATE cause SET kind = 4 WHERE n = 6": "kind, by or at_us",
     "UPDATE cause SET reason = 'no' WHERE n = 6": "its reason does not fit",
@@ -124,14 +128,10 @@ CHANGES = {
     "UPDATE endorsement SET level = 1": "endorsement",
     "UPDATE endorsement SET reason = 'no'": "its reason does not fit",
     "DELETE FROM endorsement": "endorsement",
-    "DELETE FROM state WHERE n = 7": "version 7",
-    "UPDATE state SET standing = 1 WHERE n = 7": "version 7",
-    "UPDATE state SET own = 4 WHERE n = 6": "version 6",
-    "UPDATE state SET winner = 1 WHERE n = 5": "version 5",
-    "UPDATE state SET quarantined = 0 WHERE n = 12": "version 12",
-    "UPDATE state SET ns = 2 WHERE n = 7": "ns=2 is not there",
-    "INSERT INTO state VALUES (2, 1, 0, 0, 0, 0)": "version 2",
-    "INSERT INTO state VALUES (999, 1, 1, 0, 0, 0)": "n=999 is not there",
+    "DELETE FROM state; DELETE FROM lost": "version 7",
+    "UPDATE lost SET winner = 1 WHERE n = 5": "version 5",
+    "DELETE FROM lost WHERE n = 5": "n=5",
+    "INSERT INTO lost VALUES (2, 1)": "n=2",
     "DELETE FROM context": "is not there",
     "INSERT INTO context VALUES (x'00', x'00')": "no version names it",
     "UPDATE context SET body = x'00'": "is not the hash of its body",
@@ -148,6 +148,30 @@ CHANGES = {
     "UPDATE meta SET value = 'other/1' WHERE name = 'embedder'": "meta embedder",
     "UPDATE meta SET value = '00' WHERE name = 'policy'": "meta policy",
 }  # fmt: skip
+
+
+STATES = {
+    (7, "standing", 1): "version 7",
+    (7, "standing", 0): "version 7",
+    (6, "own", 4): "version 6",
+    (5, "lost", False): "n=5",
+    (5, "differs", False): "version 5",
+    (12, "quarantined", False): "version 12",
+    (2, "differs", True): "version 2",
+    (999, "own", 1): "n=999 is not there",
+}
+
+
+@pytest.mark.parametrize(("n", "field", "value"), list(STATES))
+def test_one_changed_state_is_found_and_its_version_named(
+    memory: ml.Memory, n: int, field: str, value: int | bool
+) -> None:
+    with memory._core.database.writing() as connection:
+        states = States(connection)
+        states.put({n: pack(**(states.state(n)._asdict() | {field: value}))})
+    with pytest.raises(AssertionError) as found:
+        assert_consistent(memory)
+    assert STATES[n, field, value] in str(found.value)
 
 
 @pytest.mark.parametrize("sql", list(CHANGES))
