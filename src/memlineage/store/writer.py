@@ -201,9 +201,8 @@ class Writer:
 
     def add_cause(self, n: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
         """Hold something against a version; returns the `seq` that names the cause."""
-        salt = os.urandom(SALT_BYTES)
         p = self.principal(by)
-        said = None if reason is None else commitment(salt, reason.encode())
+        salt, said = _committed(reason)
         body = {"actor": self.principal(self.actor), "by": p, "cause": int(kind), "n": n, "reason": said}
         seq = self.event(EventKind.CAUSE, body)
         self.connection.execute(QUERIES["put_cause"], (seq, n, int(kind), p, reason, salt, self.now_us))
@@ -214,8 +213,7 @@ class Writer:
         self, n: int, cause: int, *, by: str, reason: str | None, waive: bool = False
     ) -> int:  # fmt: skip
         """Remove one cause; `waive` frees the version from its time limit for good."""
-        salt = os.urandom(SALT_BYTES)
-        said = None if reason is None else commitment(salt, reason.encode())
+        salt, said = _committed(reason)
         body = {
             "actor": self.principal(self.actor), "by": self.principal(by), "cause": cause, "n": n, "reason": said,
             "waived": waive,
@@ -349,3 +347,11 @@ class Writer:
         regained = [n for n, winner in settlement.winner.items() if not winner]
         if regained:
             self.connection.execute(QUERIES["drop_lost"], (ids(regained),))
+
+
+def _committed(reason: str | None) -> tuple[bytes | None, str | None]:
+    """Salt and commitment of a reason; where there is none, there is no salt either: nothing commits to it."""
+    if reason is None:
+        return None, None
+    salt = os.urandom(SALT_BYTES)
+    return salt, commitment(salt, reason.encode())

@@ -13,3 +13,6 @@ CREATE TABLE alike (
 ) STRICT;
 CREATE INDEX alike_class ON alike (c, n);
 DELETE FROM verdict;
+-- A salt without a reason: nothing commits to it, so nothing could tell it from another.
+UPDATE cause SET salt = NULL WHERE reason IS NULL;
+UPDATE cause SET lift_salt = NULL WHERE lift_reason IS NULL;
