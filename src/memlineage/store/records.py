@@ -29,6 +29,7 @@ class EventKind(enum.IntEnum):
     PRINCIPAL = 6
     POLICY = 7
     SETTING = 8
+    KEY = 9
 
 
 # The field `same` of a WRITE event tells which earlier versions say the same: as spans of version numbers, or as the

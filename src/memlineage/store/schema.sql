@@ -202,3 +202,28 @@ CREATE INDEX version_bookkeeping ON version (ns, n) WHERE kind IN ('verification
 -- As written in store/search.py, so that the planner knows it again.
 CREATE INDEX version_constraint ON version (ns, n) WHERE kind IN ('constraint', 'goal', 'preference');
 CREATE INDEX wall_ns ON wall (ns);
+
+-- DERIVED: the hash of the i-th complete subtree of 256^level events, from level 1 on (store/tiles.py).
+CREATE TABLE tile (
+    level INTEGER NOT NULL,
+    i     INTEGER NOT NULL,
+    hash  BLOB NOT NULL,
+    PRIMARY KEY (level, i)
+) STRICT, WITHOUT ROWID;
+
+-- Public keys of the ledger, each as its KEY event says. `added` and `retired` are the events that did so.
+CREATE TABLE key (
+    k       INTEGER PRIMARY KEY,
+    name    TEXT NOT NULL,
+    public  BLOB NOT NULL,
+    added   INTEGER NOT NULL REFERENCES event,
+    retired INTEGER REFERENCES event
+) STRICT;
+
+-- What was signed: each row is what its note says, `at_us` the time of the last event that it covers.
+CREATE TABLE checkpoint (
+    size  INTEGER PRIMARY KEY,
+    root  BLOB NOT NULL,
+    note  TEXT NOT NULL,
+    at_us INTEGER NOT NULL
+) STRICT;

@@ -27,6 +27,7 @@ from memlineage.store.names import Names
 from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes, spans
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
+from memlineage.store.tiles import TILE_WIDTH, close_tiles
 
 __all__ = ["Writer"]
 
@@ -70,6 +71,8 @@ class Writer:
         self._seq += 1
         data = canonical({"kind": int(kind), "seq": self._seq, "ts_us": self.now_us, **body})
         self.connection.execute(QUERIES["put_event"], (self._seq, self.now_us, int(kind), data, leaf_hash(data)))
+        if self._seq % TILE_WIDTH == 0:
+            close_tiles(self.connection, self._seq)
         return self._seq
 
     def principal(self, name: str) -> int:

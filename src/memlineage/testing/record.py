@@ -31,6 +31,7 @@ _SHAPE: Final[dict[EventKind, frozenset[str]]] = {
     EventKind.PRINCIPAL: frozenset({"level", "name", "p", "verifier"}),
     EventKind.POLICY: frozenset({"revision"}),
     EventKind.SETTING: frozenset({"format", "record"}),
+    EventKind.KEY: frozenset({"k", "log", "public", "replaces"}),
 }
 """The fields of each kind of event besides kind, seq and ts_us. A kind that is not here has no writer yet."""
 _OPAQUE: Final = re.compile(r"[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -8,6 +8,7 @@ import apsw
 
 from memlineage.model.state import pack
 from memlineage.store.sql import read_script
+from memlineage.store.tiles import fill_tiles
 
 __all__ = ["upgrade"]
 
@@ -26,6 +27,7 @@ def upgrade(connection: apsw.Connection) -> None:
     connection.execute(read_script("migrations/format_2.sql"))
     _write_states(connection, states)
     _write_classes(connection, pairs)
+    fill_tiles(connection)
 
 
 def _write_states(connection: apsw.Connection, states: list[tuple[int, ...]]) -> None:

@@ -16,3 +16,22 @@ DELETE FROM verdict;
 -- A salt without a reason: nothing commits to it, so nothing could tell it from another.
 UPDATE cause SET salt = NULL WHERE reason IS NULL;
 UPDATE cause SET lift_salt = NULL WHERE lift_reason IS NULL;
+CREATE TABLE tile (
+    level INTEGER NOT NULL,
+    i     INTEGER NOT NULL,
+    hash  BLOB NOT NULL,
+    PRIMARY KEY (level, i)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE key (
+    k       INTEGER PRIMARY KEY,
+    name    TEXT NOT NULL,
+    public  BLOB NOT NULL,
+    added   INTEGER NOT NULL REFERENCES event,
+    retired INTEGER REFERENCES event
+) STRICT;
+CREATE TABLE checkpoint (
+    size  INTEGER PRIMARY KEY,
+    root  BLOB NOT NULL,
+    note  TEXT NOT NULL,
+    at_us INTEGER NOT NULL
+) STRICT;
