@@ -9,7 +9,7 @@ import pytest
 
 import memlineage as ml
 from memlineage.cli import checkup
-from memlineage.demo import travel
+from memlineage.demo import STORIES
 from memlineage.demo.scene import Check, Scene
 from memlineage.recall.embedding import CallableEmbedder
 
@@ -113,7 +113,7 @@ def test_a_demo_that_does_not_come_out_as_told_is_found_wanting(desk: Any, monke
     broken = Scene(
         number=1, title="[red]odd[/]", clock="09:00", lines=(), checks=(Check(claim="all is well", holds=False),)
     )
-    monkeypatch.setattr(travel, "tell", lambda db: iter([broken]))
+    monkeypatch.setitem(STORIES, "travel", lambda db: iter([broken]))
     shown = desk.type("demo")
     told = desk.type("demo", "--json")
     assert (shown.exit_code, "[red]odd[/]" in shown.stdout) == (1, True)

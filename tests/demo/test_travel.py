@@ -13,9 +13,10 @@ import pytest
 import memlineage as ml
 from memlineage import demo
 from memlineage.demo import travel
+from memlineage.demo.banking import ATTACKER_IBAN, HONEST_IBAN
 from memlineage.demo.scene import Check, Scene
 from memlineage.demo.travel.agent import POLICIES
-from memlineage.demo.travel.world import ATTACKER_IBAN, HONEST_IBAN, Flights
+from memlineage.demo.travel.world import Flights
 from memlineage.engine import consequences, gate, writing
 
 # As printed in the write-up, line by line.

@@ -28,6 +28,7 @@ class Story(enum.StrEnum):
     """What `demo` can tell."""
 
     TRAVEL = "travel"
+    POISON = "poison"
 
 
 def demo(
@@ -37,11 +38,11 @@ def demo(
     db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Keep the memory in this new file.")] = None,
     step: Annotated[bool, typer.Option("--step", help="Wait for Enter between scenes.")] = False,
 ) -> Answer | int:
-    """Watch an agent live through a day, offline: what a flat memory gets wrong, and what happens here."""
+    """Watch agents live through a story, offline: what a flat memory gets wrong, and what happens here."""
     from memlineage.cli.terminal import console
-    from memlineage.demo import as_json, show, travel
+    from memlineage.demo import STORIES, as_json, show
 
-    scenes = {Story.TRAVEL: travel.tell}[story](":memory:" if db is None else str(db))
+    scenes = STORIES[story.value](":memory:" if db is None else str(db))
     if not printing.json:
         return DONE if show(scenes, console(no_color=printing.no_color), step) else REFUSED
     told = orjson.loads(as_json(scenes))
