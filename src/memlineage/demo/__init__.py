@@ -2,10 +2,12 @@
 
 The command line calls `main`:
 
-    memlineage demo [travel] [--db FILE] [--step] [--json]
+    memlineage demo [travel|poison] [--db FILE] [--step] [--json]
 
-    main(db: str | None = None, step: bool = False, json: bool = False) -> int
+    main(story: str = "travel", db: str | None = None, step: bool = False, json: bool = False) -> int
 
+    travel      an agent plans, books and repairs; what it built on changes, grows old and proves wrong
+    poison      a mail plants an instruction and a false fact; they are rewritten, repeated, triggered, found out
     --db FILE   keep the store in a new file; what to type to look into it is shown at the end
     --step      wait for Enter between scenes
     --json      one JSON document, `{"ok": bool, "scenes": [...]}`, instead of the panels
@@ -15,31 +17,34 @@ The command line calls `main`:
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from memlineage.demo import travel
+from memlineage.demo import poison, travel
 from memlineage.demo.rendering import show
 from memlineage.demo.scene import Scene, as_json
+from memlineage.demo.stage import check_new
 from memlineage.errors import InvalidInputError, MemLineageError, StoreError
 
-__all__ = ["Scene", "as_json", "main", "show"]
+__all__ = ["STORIES", "Scene", "as_json", "main", "show"]
 
 MEMORY: Final = ":memory:"
+STORIES: Final[dict[str, Callable[[str], Iterator[Scene]]]] = {"travel": travel.tell, "poison": poison.tell}
+"""The stories by name; each is told into a new file, or into memory."""
 
 
-def main(db: str | None = None, step: bool = False, json: bool = False) -> int:
-    """Tell the travel story on the standard output; returns the exit code (see above)."""
+def main(story: str = "travel", db: str | None = None, step: bool = False, json: bool = False) -> int:
+    """Tell a story on the standard output; returns the exit code (see above)."""
     _tolerate_narrow_encodings()
     try:
-        travel.check_new(db or MEMORY)
+        check_new(db or MEMORY)
     except InvalidInputError as error:
         return _failed(error, 2)
     try:
-        return 0 if _told(travel.tell(db or MEMORY), step, json) else 1
+        return 0 if _told(STORIES[story](db or MEMORY), step, json) else 1
     except StoreError as error:
         return _failed(error, 2)
     except MemLineageError as error:

@@ -6,7 +6,7 @@ visible. A status is a mark and a word as well as a colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -76,6 +76,8 @@ def _panel(scene: Scene, width: int) -> Panel:
     parts: list[RenderableType] = [_lines(scene.lines)]
     parts.extend(_spaced(_block(block)) for block in scene.blocks)
     parts.append(_spaced(_checks(scene.checks)))
+    if scene.measured:
+        parts.append(_spaced(_measured(scene.measured)))
     if scene.verdict is not None:
         parts.append(_spaced(_verdict(scene.verdict)))
     heading = Text.assemble((f" {scene.number} ", "bold reverse"), f" {plain(scene.title)} ", style="bold")
@@ -173,6 +175,11 @@ def _checks(checks: Sequence[Check]) -> Text:
     text = Text.assemble(*marked())
     text.right_crop(1)
     return text
+
+
+def _measured(measured: Mapping[str, float]) -> Text:
+    taken = ", ".join(f"{plain(what)} {seconds * 1e3:.1f} ms" for what, seconds in measured.items())
+    return Text.assemble(("Measured here and now: ", "dim"), taken, (".", "dim"))
 
 
 def _verdict(verdict: Verdict) -> Text:

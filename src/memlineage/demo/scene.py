@@ -118,6 +118,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         blocks: trees, tables and excerpts, in order.
         facts: figures for programs and tests.
         checks: what the story promises at this point.
+        measured: seconds that something took, by what it was: all that differs from one run to the next.
         verdict: the comparison with a flat memory; None where there is nothing to compare.
         commands: how to look further, where a file was kept.
     """
@@ -129,6 +130,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...] = ()
     facts: dict[str, Any] = {}
     checks: tuple[Check, ...]
+    measured: dict[str, float] = {}
     verdict: Verdict | None = None
     commands: tuple[str, ...] = ()
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from memlineage.demo.scene import Scene
+from memlineage.demo.stage import check_new
 from memlineage.demo.travel.agent import World, open_memory
 from memlineage.demo.travel.closing import the_day_with_a_flat_memory, the_plan_is_explained
 from memlineage.demo.travel.opening import alice_changes_the_city, alice_speaks, the_agent_plans_and_books
 from memlineage.demo.travel.poison import a_page_steers_the_payment
-from memlineage.demo.travel.stage import Stage
+from memlineage.demo.travel.stage import TravelStage
 from memlineage.demo.travel.trouble import a_feed_proves_wrong, a_price_grows_old
-from memlineage.errors import InvalidInputError
 
-__all__ = ["check_new", "tell"]
+__all__ = ["tell"]
 
 _STORY = (
     alice_speaks,
@@ -25,12 +24,6 @@ _STORY = (
     a_page_steers_the_payment,
     the_plan_is_explained,
 )
-
-
-def check_new(db: str) -> None:
-    """Refuse a file that exists."""
-    if db != ":memory:" and Path(db).exists():
-        raise InvalidInputError(f"{db} exists; the story begins with an empty memory: name a new file")
 
 
 def tell(db: str = ":memory:") -> Iterator[Scene]:
@@ -45,7 +38,7 @@ def tell(db: str = ":memory:") -> Iterator[Scene]:
     check_new(db)
     world = World()
     with open_memory(db, world) as memory:
-        stage = Stage(memory, world)
+        stage = TravelStage(memory, world)
         told: list[Scene] = []
         for scene in _STORY:
             told.append(scene(stage))

@@ -13,23 +13,23 @@ from typing import Final
 import msgspec
 
 import memlineage as ml
-from memlineage.demo.travel.world import Airline, Bank, Clock, Flights, Guide, Hotels, amount
+from memlineage.demo.banking import Bank, ibans_in
+from memlineage.demo.travel.world import Airline, Flights, Guide, Hotels, amount, new_clock
 
-__all__ = ["Attempt", "Repair", "TravelAgent", "World", "booking_of", "breakfast_in", "ibans_in", "open_memory"]
+__all__ = ["Attempt", "Repair", "TravelAgent", "World", "booking_of", "breakfast_in", "open_memory"]
 
 POLICIES: Final = Path(__file__).parent / "policies"
 _TOOLS: Final = ("tool:flight_api", "tool:gds_api", "tool:hotel_api", "tool:city_guide")
 _HELD_DOWN: Final = (ml.Status.PENDING, ml.Status.CONTAMINATED)
 _LEGS: Final = ("outbound", "return")
 _FLIGHT: Final = re.compile(r"[A-Z]{2}\d{3}")
-_IBAN: Final = re.compile(r"[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){4}(?: [A-Z0-9]{1,4})?")
 
 
 class World:
     """Everything outside the program, one of each."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = new_clock()
         self.flights = Flights(self.clock)
         self.hotels = Hotels()
         self.guide = Guide()
@@ -216,12 +216,6 @@ def flight_in(text: str) -> str:
     """The first flight number in a text."""
     flights: list[str] = _FLIGHT.findall(text)
     return flights[0]
-
-
-def ibans_in(text: str) -> list[str]:
-    """Account numbers in a text, those that are shouted first."""
-    lines = sorted(text.splitlines(), key=lambda line: not line.startswith("SYSTEM:"))
-    return [found for line in lines for found in _IBAN.findall(line)]
 
 
 def breakfast_in(page: str, constraints: list[str]) -> str:

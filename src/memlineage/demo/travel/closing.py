@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from memlineage.demo.scene import Check, Excerpt, Line, Scene, Table, Verdict
-from memlineage.demo.travel.stage import Stage, chain_tree
+from memlineage.demo.scene import Check, Excerpt, Line, Scene, Verdict
+from memlineage.demo.stage import chain_tree, compared, inspections
+from memlineage.demo.travel.stage import TravelStage
 
 __all__ = ["the_day_with_a_flat_memory", "the_plan_is_explained"]
 
-_INSPECT: Final = ("plan", "booking 3", "page", "payment")
+_INSPECT: Final = {"impact": ["destination"], "explain": ["plan", "booking 3", "page", "payment"], "history": ["plan"]}
 
 
-def the_plan_is_explained(stage: Stage) -> Scene:
+def the_plan_is_explained(stage: TravelStage) -> Scene:
     """From what was concluded back to what was said."""
-    stage.world.clock.advance(5)
+    stage.world.clock.advance(minutes=5)
     plan, city = stage.current("plan"), stage.current("destination")
     chain = stage.trip.trace(plan, to=city)
     english, chinese = stage.trip.explain(plan), stage.trip.explain(plan, lang="zh")
@@ -59,11 +59,9 @@ def _in_short(text: str) -> tuple[str, ...]:
     return (first, *(line for line in middle if line.startswith("  - ")), last)
 
 
-def the_day_with_a_flat_memory(stage: Stage, told: Sequence[Scene], kept: str | None) -> Scene:
+def the_day_with_a_flat_memory(stage: TravelStage, told: Sequence[Scene], kept: str | None) -> Scene:
     """The comparison, computed from what both really did."""
-    compared = [(scene, scene.verdict) for scene in told if scene.verdict is not None]
-    harmed = [scene.number for scene, verdict in compared if verdict.harmed]
-    rows = tuple((f"{s.number}", s.title, f"{'✗' if v.harmed else '·'} {v.flat}", v.here) for s, v in compared)
+    table, harmed, count = compared(told)
     commands = () if kept is None else _commands(stage, kept)
     return Scene(
         number=len(told) + 1,
@@ -73,22 +71,18 @@ def the_day_with_a_flat_memory(stage: Stage, told: Sequence[Scene], kept: str | 
             Line("story", "The same agent, the same words, the same embedder: a list of texts, searched by likeness."),
             Line("story", "It is a fair one: what Alice corrects is replaced, what the feed said is deleted."),
         ),
-        blocks=(Table(title="", columns=("", "what happens", "a flat memory", "here"), rows=rows),),
+        blocks=(table,),
         facts={"flat_harmed_in": harmed, "flat_paid": [list(sent) for sent in stage.flat.bank.sent]},
         checks=(
             Check("every scene before came out as told", all(scene.ok for scene in told)),
-            Check("the comparison covers every scene", len(compared) == len(told)),
+            Check("the comparison covers every scene", count == len(told)),
         ),
         commands=commands,
     )
 
 
-def _commands(stage: Stage, kept: str) -> tuple[str, ...]:
-    names = stage.names()
-    where = f"--db {shlex.quote(kept)} --user alice"
+def _commands(stage: TravelStage, kept: str) -> tuple[str, ...]:
     return (
         "Look into it. By your clock its prices are long stale, so what rests on them waits again:",
-        f"memlineage impact {names['destination']} {where}",
-        *(f"memlineage explain {names[name]} {where}    # {name}" for name in _INSPECT),
-        f"memlineage history {names['plan']} {where}",
+        *inspections(stage, kept, "alice", _INSPECT),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import memlineage as ml
+from memlineage.demo.banking import HONEST_IBAN
 from memlineage.demo.scene import Check, Line, Scene, Table, Verdict
 from memlineage.demo.travel.agent import flight_in
-from memlineage.demo.travel.stage import Stage, counted, impact_tree
-from memlineage.demo.travel.world import HONEST_IBAN, amount
+from memlineage.demo.travel.stage import TravelStage, counted, impact_tree
+from memlineage.demo.travel.world import amount
 
 __all__ = ["BREAKFAST", "alice_changes_the_city", "alice_speaks", "the_agent_plans_and_books"]
 
@@ -24,7 +25,7 @@ _WORDS: Final = (
 )
 
 
-def alice_speaks(stage: Stage) -> Scene:
+def alice_speaks(stage: TravelStage) -> Scene:
     """What the user says is the root of everything that follows."""
     for name, kind, text in _WORDS:
         stage.trip.store(text, creator="user:alice", kind=kind, tags=[name], subject="trip", key=name)
@@ -58,9 +59,9 @@ def _relied_on(unit: ml.Unit) -> bool:
     return unit.active and unit.integrity is ml.Integrity.TRUSTED
 
 
-def the_agent_plans_and_books(stage: Stage) -> Scene:
+def the_agent_plans_and_books(stage: TravelStage) -> Scene:
     """Tools are tracked, the plan names its grounds, the booking passes the gate and becomes a unit."""
-    stage.world.clock.advance(5)
+    stage.world.clock.advance(minutes=5)
     plan = stage.agent.plan("Plan my trip")
     booked = stage.agent.book("outbound")
     for name in ("outbound", "return", "hotel", "plan"):
@@ -98,7 +99,7 @@ def the_agent_plans_and_books(stage: Stage) -> Scene:
 _ARGUMENTS: Final = ("NH203", "612 USD", "Alice Example")
 
 
-def _support_table(stage: Stage, support: tuple[Any, ...]) -> Table:
+def _support_table(stage: TravelStage, support: tuple[Any, ...]) -> Table:
     rows = []
     for found in support:
         source = stage.trip.get(found.by) if found.by else None
@@ -109,9 +110,9 @@ def _support_table(stage: Stage, support: tuple[Any, ...]) -> Table:
     return Table(title="book_flight at the gate", columns=columns, rows=tuple(rows))
 
 
-def alice_changes_the_city(stage: Stage) -> Scene:
+def alice_changes_the_city(stage: TravelStage) -> Scene:
     """One correction; everything that was built on the old word waits at once, and only what differs is made anew."""
-    stage.world.clock.advance(15)
+    stage.world.clock.advance(minutes=15)
     before = stage.statuses()
     old = stage.current("destination")
     stage.trip.update(old, "Destination is Osaka", creator="user:alice")

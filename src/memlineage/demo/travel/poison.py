@@ -7,11 +7,12 @@ from typing import Final
 import msgspec
 
 import memlineage as ml
+from memlineage.demo.banking import ATTACKER_IBAN, HONEST_IBAN
 from memlineage.demo.scene import Check, Excerpt, Line, Node, Scene, Table, Verdict
+from memlineage.demo.stage import chain_tree
 from memlineage.demo.travel.agent import Attempt, breakfast_in
 from memlineage.demo.travel.opening import BREAKFAST
-from memlineage.demo.travel.stage import Stage, chain_tree
-from memlineage.demo.travel.world import ATTACKER_IBAN, HONEST_IBAN
+from memlineage.demo.travel.stage import TravelStage
 
 __all__ = ["a_page_steers_the_payment"]
 
@@ -30,7 +31,7 @@ class _Affair(msgspec.Struct, frozen=True, kw_only=True):
     breakfast: str
 
 
-def _let_it_read(stage: Stage) -> _Affair:
+def _let_it_read(stage: TravelStage) -> _Affair:
     page, found = stage.agent.read_guide(_REQUEST)
     refusals = stage.agent.obey(page)
     tried, paid = stage.agent.pay_deposit(page)
@@ -44,9 +45,9 @@ def _let_it_read(stage: Stage) -> _Affair:
     )
 
 
-def a_page_steers_the_payment(stage: Stage) -> Scene:
+def a_page_steers_the_payment(stage: TravelStage) -> Scene:
     """The page reaches the agent, its summary and its intentions. It does not reach the bank."""
-    stage.world.clock.advance(10)
+    stage.world.clock.advance(minutes=10)
     affair = _let_it_read(stage)
     bad, good = affair.tried[0], affair.tried[-1]
     attack = Node(name="pay", status="refused", says=f"iban = {bad.iban}")
@@ -93,7 +94,7 @@ def a_page_steers_the_payment(stage: Stage) -> Scene:
     )
 
 
-def _checks(stage: Stage, affair: _Affair) -> tuple[Check, ...]:
+def _checks(stage: TravelStage, affair: _Affair) -> tuple[Check, ...]:
     bad, good = affair.tried[0], affair.tried[-1]
     path = [stage.name(unit) for unit in affair.path]
     sources = [unit.ref for unit in stage.trip.trace(good.note)]
@@ -109,7 +110,7 @@ def _checks(stage: Stage, affair: _Affair) -> tuple[Check, ...]:
     )
 
 
-def _arguments(stage: Stage, tried: tuple[Attempt, ...]) -> Table:
+def _arguments(stage: TravelStage, tried: tuple[Attempt, ...]) -> Table:
     rows = []
     for attempt in tried:
         for found in attempt.decision.support:

@@ -1,24 +1,22 @@
-"""What a scene is told with: the memory, the agent, the flat twin, and names for units instead of random ids."""
+"""What the travel story is told with: the shared stage, and Alice's trip, its agent, its world and its flat twin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 
 import memlineage as ml
-from memlineage.demo.scene import Node, Table, Tree
+from memlineage.demo.scene import Node, Tree
+from memlineage.demo.stage import Stage
 from memlineage.demo.travel.agent import TravelAgent, World
 from memlineage.demo.travel.flat import FlatTraveller
 
-__all__ = ["Stage", "chain_tree", "counted", "impact_tree"]
-
-_COUNTED = (ml.Status.ACTIVE, ml.Status.PENDING)
+__all__ = ["TravelStage", "counted", "impact_tree"]
 
 
-class Stage:
-    """The parts of the story, and what they are called.
+class TravelStage(Stage):
+    """The parts of the story.
 
     Attributes:
-        memory: the open memory.
         world: everything outside.
         trip: Alice's scope.
         agent: the travel agent.
@@ -26,81 +24,11 @@ class Stage:
     """
 
     def __init__(self, memory: ml.Memory, world: World) -> None:
-        self.memory = memory
-        self.world = world
         self.trip = memory.scope(user="alice", agent="planner", session="trip")
+        super().__init__(memory, self.trip, world.clock, _label)
+        self.world = world
         self.agent = TravelAgent(self.trip, world)
         self.flat = FlatTraveller()
-        self._names: dict[str, str] = {}
-
-    @property
-    def time(self) -> str:
-        """The story's time of day."""
-        return f"{self.world.clock():%H:%M}"
-
-    def current(self, name: str) -> ml.Unit:
-        """The current version of what is called so, as it stands; looking at it here refreshes nothing."""
-        unit_id = self.names()[name]
-        return [unit for unit in self.everything() if unit.id == unit_id][-1]
-
-    def name(self, unit: ml.Unit | ml.Ref) -> str:
-        """Its handle, e.g. `plan@2`."""
-        if unit.id not in self._names:
-            self._meet()
-        return f"{self._names[unit.id]}@{unit.version}"
-
-    def answer(self, decision: ml.Decision) -> str:
-        """What the gate says, in words: without the name of the rule, and with handles in the place of refs."""
-        if decision.allowed:
-            return "Yes."
-        grounds_failed = decision.rule == "justification"  # else the last reasons are about single arguments
-        reason = decision.reasons[0 if grounds_failed else -1].partition(": ")[2]
-        for unit in self.everything():
-            reason = reason.replace(str(unit.ref), self.name(unit))
-        return f"No: {reason}."
-
-    def names(self) -> Mapping[str, str]:
-        """Handle -> id, in the order of writing."""
-        self._meet()
-        return {name: unit_id for unit_id, name in self._names.items()}
-
-    def everything(self) -> list[ml.Unit]:
-        """Every version of every unit, oldest first."""
-        every = self.trip.list(status=[status.value for status in ml.Status])
-        return sorted(every, key=lambda unit: unit.lineage.seq)
-
-    def statuses(self) -> dict[ml.Ref, ml.Status]:
-        """How every version stands now."""
-        return {unit.ref: unit.status for unit in self.everything()}
-
-    def dead_texts(self) -> set[str]:
-        """What nothing active says any more."""
-        every = self.everything()
-        return {unit.content for unit in every} - {unit.content for unit in every if unit.active}
-
-    def changes(self, title: str, before: Mapping[ml.Ref, ml.Status], *, only_active: bool = False) -> Table:
-        """What changed since: new versions, and those whose status differs; what was history before is left out."""
-        rows = []
-        every = self.everything()
-        current = {unit.id: unit.ref for unit in every}.values()
-        for unit in every:
-            was = before.get(unit.ref)
-            told = unit.active if only_active else unit.ref in current or was in _COUNTED
-            if was is not unit.status and told:
-                rows.append((self.name(unit), unit.content, "new" if was is None else was.value, unit.status.value))
-        return Table(title=title, columns=("unit", "says", "before", "now"), rows=tuple(rows))
-
-    def node(self, unit: ml.Unit, below: Iterable[Node] = ()) -> Node:
-        """A unit as a tree shows it."""
-        return Node(name=self.name(unit), status=unit.status.value, says=unit.content, below=tuple(below))
-
-    def _meet(self) -> None:
-        """Name whatever is new: by its label, numbered where there are several."""
-        for unit in self.everything():
-            if unit.id not in self._names:
-                label = _label(unit)
-                count = sum(known.split(" ")[0] == label for known in self._names.values())
-                self._names[unit.id] = label if not count else f"{label} {count + 1}"
 
 
 def _label(unit: ml.Unit) -> str:
@@ -109,7 +37,7 @@ def _label(unit: ml.Unit) -> str:
     return next(tag for tag in unit.tags if tag != "flight_price")
 
 
-def counted(dead: list[str]) -> str:
+def counted(dead: Sequence[str]) -> str:
     """How many texts, and which, by their first words."""
     which = " and ".join(text.partition(" ")[0].rstrip(":") for text in dead)
     return f"{len(dead)} dead facts ({which})" if dead else "0 dead facts"
@@ -129,14 +57,3 @@ def impact_tree(stage: Stage, title: str, impact: ml.Impact) -> Tree:
         return next(ref for ref in reversed(item.path[:-1]) if ref in visible)
 
     return Tree(title=title, root=stage.node(impact.root, below(impact.root.ref)))
-
-
-def chain_tree(stage: Stage, title: str, units: Iterable[ml.Unit], end: Node | None = None) -> Tree:
-    """One causal chain, the first above."""
-    nodes = [stage.node(unit) for unit in units]
-    if end is not None:
-        nodes.append(end)
-    root = nodes.pop()
-    for node in reversed(nodes):
-        root = Node(name=node.name, status=node.status, says=node.says, below=(root,))
-    return Tree(title=title, root=root)

@@ -11,7 +11,7 @@ import memlineage as ml
 from memlineage.demo.scene import Check, Excerpt, Line, Scene, Table, Verdict
 from memlineage.demo.travel.agent import POLICIES, booking_of
 from memlineage.demo.travel.opening import PLAN
-from memlineage.demo.travel.stage import Stage, counted
+from memlineage.demo.travel.stage import TravelStage, counted
 from memlineage.demo.travel.world import amount
 
 __all__ = ["a_feed_proves_wrong", "a_price_grows_old"]
@@ -21,10 +21,10 @@ _RETURN: Final = "The return flight NH204: what is its price?"
 _RULE: Final = POLICIES / "flight_price_freshness.json"
 
 
-def a_price_grows_old(stage: Stage) -> Scene:
+def a_price_grows_old(stage: TravelStage) -> Scene:
     """The write-up's own rule: over an hour old, so not relied on, and fetched again, once."""
     asked, before = stage.world.flights.asked.copy(), stage.statuses()
-    stage.world.clock.advance(65)
+    stage.world.clock.advance(minutes=65)
     old, traveller = stage.current("return"), stage.current("traveller")
     hasty = stage.trip.authorize("book_flight", booking_of(old, traveller), justification=[old, traveller])
     answers = [stage.trip.retrieve(_FARES, filter={"tags": {"contains": "flight_price"}}).units for _ in range(3)]
@@ -81,7 +81,7 @@ class _Fall(msgspec.Struct, frozen=True, kw_only=True):
     undone_unasked: tuple[str, ...]
 
 
-def _distrust_the_feed(stage: Stage, reason: str) -> _Fall:
+def _distrust_the_feed(stage: TravelStage, reason: str) -> _Fall:
     before, now = stage.statuses(), stage.world.clock()
     wrong = stage.memory.distrust("tool:flight_api", since=now - timedelta(hours=3), until=now, reason=reason)
     cascade = stage.changes("The moment the operator has said it", before)
@@ -99,9 +99,9 @@ def _distrust_the_feed(stage: Stage, reason: str) -> _Fall:
     )
 
 
-def a_feed_proves_wrong(stage: Stage) -> Scene:
+def a_feed_proves_wrong(stage: TravelStage) -> Scene:
     """One word of the operator takes out all that the feed said; what was done on its strength is listed."""
-    stage.world.clock.advance(15)
+    stage.world.clock.advance(minutes=15)
     reason = "its feed took euros for dollars"
     fall = _distrust_the_feed(stage, reason)
     listed = _compensations(stage, fall.done)
@@ -145,7 +145,7 @@ def a_feed_proves_wrong(stage: Stage) -> Scene:
     )
 
 
-def _checks(stage: Stage, fall: _Fall, true_sum: int, budget: int) -> tuple[Check, ...]:
+def _checks(stage: TravelStage, fall: _Fall, true_sum: int, budget: int) -> tuple[Check, ...]:
     said = [unit for unit in stage.everything() if unit.creator == "tool:flight_api"]
     seats = [flight for flight, *_ in stage.world.airline.booked.values()]
     plan = stage.current("plan")
@@ -161,7 +161,7 @@ def _checks(stage: Stage, fall: _Fall, true_sum: int, budget: int) -> tuple[Chec
     )
 
 
-def _compensations(stage: Stage, done: tuple[ml.Affected, ...]) -> Table:
+def _compensations(stage: TravelStage, done: tuple[ml.Affected, ...]) -> Table:
     rows = tuple(
         (stage.name(item.unit), item.unit.content, item.unit.status.value, f"of {item.compensation}") for item in done
     )
@@ -169,7 +169,7 @@ def _compensations(stage: Stage, done: tuple[ml.Affected, ...]) -> Table:
     return Table(title="impact: executed on the strength of it", columns=columns, rows=rows)
 
 
-def _alice_cancels_and_books(stage: Stage, done: tuple[ml.Affected, ...]) -> None:
+def _alice_cancels_and_books(stage: TravelStage, done: tuple[ml.Affected, ...]) -> None:
     """Undoing an action is a person's decision; here Alice takes it."""
     for item in done:
         said = stage.world.airline.cancel(item.unit)

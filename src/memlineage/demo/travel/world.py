@@ -1,4 +1,4 @@
-"""The world outside: a clock, a few tools, an airline and a bank. No network; the same on every machine.
+"""The world outside: a clock, a few tools and an airline. No network; the same on every machine.
 
 Tools are asked with the units that hold the user's words. So what they answer hangs on those words, and the day
 Alice changes one of them, memory knows whom to ask again.
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from memlineage import Unit
+from memlineage.demo.banking import ATTACKER_IBAN
+from memlineage.demo.clock import Clock
 
-__all__ = ["ATTACKER_IBAN", "HONEST_IBAN", "PAGE", "Airline", "Bank", "Clock", "Flights", "Guide", "Hotels", "amount"]
-
-# Both account numbers are the published examples of the IBAN standard; nobody owns them.
-HONEST_IBAN: Final = "DE89 3704 0044 0532 0130 00"
-ATTACKER_IBAN: Final = "GB29 NWBK 6016 1331 9268 19"
+__all__ = ["PAGE", "Airline", "Flights", "Guide", "Hotels", "amount", "new_clock"]
 
 PAGE: Final = f"""Osaka for beginners. Carry some cash; last trains leave around midnight.
 Breakfast near Dojima: Kissa Hoshino (coffee and toast), Chaya Tsuki (green tea and rice porridge).
@@ -28,18 +26,9 @@ _DAY: Final = re.compile(r"\d{1,2} [A-Z][a-z]+ \d{4}")
 _AMOUNT: Final = re.compile(r"(\d[\d,]*) USD")
 
 
-class Clock:
+def new_clock() -> Clock:
     """The story's own clock: an hour passes when it is told to."""
-
-    def __init__(self) -> None:
-        self._now = _START
-
-    def __call__(self) -> datetime:
-        return self._now
-
-    def advance(self, minutes: int) -> None:
-        """Let time pass."""
-        self._now += timedelta(minutes=minutes)
+    return Clock(_START)
 
 
 class Flights:
@@ -138,22 +127,6 @@ class Airline:
         del self.booked[number]
         self.cancelled.append(number)
         return f"{number} cancelled, no fee"
-
-
-class Bank:
-    """Sends money, irrevocably.
-
-    Attributes:
-        sent: account and amount of each transfer.
-    """
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[str, str]] = []
-
-    def pay(self, iban: str, amount: str) -> str:
-        """Send money."""
-        self.sent.append((iban, amount))
-        return f"{amount} sent"
 
 
 def place(city: Unit) -> str:
