@@ -19,8 +19,9 @@ from memlineage.errors import PolicyViolationError
 from memlineage.model.principal import Integrity, is_model_side, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.unit import Unit
-from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, PolicySet, Request, decide
+from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, Request
 from memlineage.policy.glob import glob_match
+from memlineage.policy.memo import Memo
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
@@ -50,6 +51,8 @@ class Enforcement:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._memo = Memo(core.policies)
+        self._ageless = Memo(core.ageless)
 
     def read(
         self,
@@ -81,8 +84,8 @@ class Enforcement:
             unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n, unit.standing), now_us=now_us
         )
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
-        policies = self._core.ageless if inspecting or unit.waived else self._core.policies
-        decision = _unfulfilled(self._decide(acting, "read", facts, now_us, budget, policies), _NEVER_CARRIED_OUT)
+        memo = self._ageless if inspecting or unit.waived else self._memo
+        decision = _unfulfilled(self._decide(acting, "read", facts, now_us, budget, memo), _NEVER_CARRIED_OUT)
         if decision.effect is not Effect.ALLOW:
             self._core.log.add(now_us, decision)
         return decision
@@ -216,12 +219,11 @@ class Enforcement:
         facts: Facts,
         now_us: int,
         budget: Budget | None,
-        policies: PolicySet | None = None,
+        memo: Memo | None = None,
     ) -> Decision:
         # An update is about what it would replace: the version it would write may never come to be.
         about = None if facts.old is None else str(facts.old["ref"])
-        return decide(
-            policies or self._core.policies,
+        return (memo or self._memo).decide(
             Request(action=verb, domain=acting.domain, unit=about),
             facts,
             budget,

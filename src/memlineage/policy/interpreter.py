@@ -20,7 +20,7 @@ from memlineage.policy.glob import glob_match
 from memlineage.policy.kinds import Kind, KindError, Origin, check_comparable, conform
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Operand, Target, TimeSince
 
-__all__ = ["Truth", "conjunction", "holds", "matches_target"]
+__all__ = ["Truth", "conjunction", "fits", "holds", "matches_target"]
 
 Truth = bool | None
 
@@ -61,7 +61,7 @@ def matches_target(target: Target, facts: Facts, notes: Notes) -> Truth:
         (target.purpose, asked, "purpose"),
         (target.tools, asked, "tool"),
     )
-    return conjunction([_fits(wanted, source, name, notes) for wanted, source, name in looked if wanted])
+    return conjunction([fits(wanted, source, name, notes) for wanted, source, name in looked if wanted])
 
 
 def conjunction(truths: list[Truth]) -> Truth:
@@ -73,7 +73,8 @@ def _negation(truth: Truth) -> Truth:
     return None if truth is None else not truth
 
 
-def _fits(wanted: tuple[str, ...], source: Mapping[str, Any], name: str, notes: Notes) -> Truth:
+def fits(wanted: tuple[str, ...], source: Mapping[str, Any], name: str, notes: Notes) -> Truth:
+    """Whether one field of a target matches."""
     value = look_up(source, name)
     if value is None:
         notes.missing.append(name)
