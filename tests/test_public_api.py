@@ -9,12 +9,12 @@ import memlineage as ml
 from memlineage.engine.options import StoreOptions
 
 NAMES = [
-    "ActionResult", "Affected", "Authority", "Budget", "CapabilityError", "Cause", "Change", "ConflictError",
-    "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found", "Impact",
-    "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
-    "PolicyDocumentError", "PolicySet", "PolicyViolationError", "QuotaError", "Ref", "Role", "Scope",
-    "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
-    "Withheld", "carry",
+    "ActionResult", "Affected", "Authority", "BadLine", "Budget", "CapabilityError", "Cause", "Change",
+    "ConflictError", "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found",
+    "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError",
+    "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError", "Progress", "QuotaError", "Ref",
+    "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit",
+    "UnknownUnitError", "Withheld", "carry",
 ]  # fmt: skip
 MEMORY = {
     "close": [],
@@ -50,6 +50,7 @@ SCOPE = {
     "impact": ["unit"],
     "invalidate": ["unit", "*", "reason", "by"],
     "list": ["*", "filter", "status", "limit"],
+    "load": ["source", "*", "name", "creator", "skip_bad", "progress"],
     "restore": ["unit", "*", "cause", "by", "reason"],
     "retract": ["unit", "*", "reason", "by"],
     "retrieve": [

@@ -12,6 +12,7 @@
 """
 
 from memlineage.engine.found import Found
+from memlineage.engine.importing import BadLine, Loaded, Progress
 from memlineage.engine.inputs import Limits
 from memlineage.engine.memory import Memory
 from memlineage.engine.results import ActionResult, Affected, Change, Consequences, Impact, Page, Trace, Withheld
@@ -41,10 +42,10 @@ from memlineage.policy import Budget, Decision, Document, Effect, PolicySet
 __version__ = "0.1.0"
 
 __all__ = [
-    "ActionResult", "Affected", "Authority", "Budget", "CapabilityError", "Cause", "Change", "ConflictError",
-    "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found", "Impact",
-    "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "MemLineageError", "Memory", "Page",
-    "PolicyDocumentError", "PolicySet", "PolicyViolationError", "QuotaError", "Ref", "Role", "Scope",
-    "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
-    "Withheld", "carry",
+    "ActionResult", "Affected", "Authority", "BadLine", "Budget", "CapabilityError", "Cause", "Change",
+    "ConflictError", "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found",
+    "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError",
+    "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError", "Progress", "QuotaError", "Ref",
+    "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit",
+    "UnknownUnitError", "Withheld", "carry",
 ]  # fmt: skip

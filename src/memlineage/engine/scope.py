@@ -11,6 +11,7 @@ import msgspec
 from memlineage.engine.acting import Acting
 from memlineage.engine.checks import check_count, check_mapping
 from memlineage.engine.found import Found, Query
+from memlineage.engine.importing import Loaded, Progress, Source, load
 from memlineage.engine.inputs import Draft, links, parse_target
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
@@ -84,6 +85,34 @@ class Scope:
                 raise InvalidInputError(f"item {place} of store_many has no 'content'")
             drafts.append(self._draft(given.pop("content"), given))
         return took(self._parts.core, self._parts.writing.store(self._acting, drafts)) if drafts else []
+
+    def load(
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        creator: str | None = None,
+        skip_bad: bool = False,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> Loaded:
+        """Take in JSONL: messages of conversations (`role`, `content`), or units (`content` and the options of
+        `store`). Running it again adds nothing twice, and goes on where a run was stopped; memory stays bounded.
+
+        Args:
+            source: a path, or lines, or objects as `json.loads` makes them.
+            name: of the source; a file's own name if left out. It belongs to the keys by which lines are found again.
+            creator: who says all of it, where that ranks no higher than what a line says itself; needed for units that
+                name nobody.
+            skip_bad: leave bad lines out and report them; else the first one ends it, and its batch is not written.
+            progress: called after each batch.
+
+        Raises:
+            InvalidInputError: a line is bad, with its number and the cure; earlier batches are in.
+            PolicyViolationError, ConflictError, UnknownUnitError: a line was refused, likewise.
+        """
+        return load(
+            self._parts, self._acting, source, name=name, creator=creator, skip_bad=skip_bad, progress=progress
+        )  # fmt: skip
 
     def update(
         self, unit: Which, content: str, *, if_version: int | None = None, **options: Unpack[StoreOptions]
