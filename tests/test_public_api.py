@@ -9,27 +9,31 @@ import memlineage as ml
 from memlineage.engine.options import StoreOptions
 
 NAMES = [
-    "ActionResult", "Affected", "Authority", "BadLine", "Budget", "CapabilityError", "Cause", "Change",
+    "ActionResult", "Affected", "Authority", "BadLine", "Budget", "CapabilityError", "Cause", "Change", "Checkpoint",
     "ConflictError", "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found",
     "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError",
-    "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError", "Progress", "QuotaError", "Ref",
-    "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit",
-    "UnknownUnitError", "Withheld", "carry",
+    "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven",
+    "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace",
+    "Unit", "UnknownUnitError", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip
 MEMORY = {
+    "checkpoint": ["witness"],
     "close": [],
     "decisions": ["*", "limit"],
     "distrust": ["principal", "*", "since", "until", "reason"],
     "embedder": [],
     "open": [
         "path", "*", "policies", "default_policies", "embedder", "clock", "durability", "limits", "vfs",
+        "signing_key",
     ],
     "path": [],
     "policies": [],
+    "prove": ["unit"],
     "reembed": [],
     "register": ["principal", "*", "level", "verifier"],
     "register_comparer": ["kind", "same"],
     "register_tool": ["name", "run", "*", "integrity", "refresh", "cost", "backup", "compensate"],
+    "rotate_key": ["signing_key"],
     "scope": ["*", "user", "agent", "session", "tenant", "domain"],
 }  # fmt: skip
 SCOPE = {

@@ -32,6 +32,8 @@ from memlineage.errors import (
     StoreError,
     UnknownUnitError,
 )
+from memlineage.ledger.checkpoint import Checkpoint
+from memlineage.ledger.proof import Proof, Proven, verify_proof
 from memlineage.lineage.explain import Explanation
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity
@@ -42,10 +44,10 @@ from memlineage.policy import Budget, Decision, Document, Effect, PolicySet
 __version__ = "0.1.0"
 
 __all__ = [
-    "ActionResult", "Affected", "Authority", "BadLine", "Budget", "CapabilityError", "Cause", "Change",
+    "ActionResult", "Affected", "Authority", "BadLine", "Budget", "CapabilityError", "Cause", "Change", "Checkpoint",
     "ConflictError", "Consequences", "CycleError", "Decision", "Document", "Edge", "Effect", "Explanation", "Found",
     "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError",
-    "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError", "Progress", "QuotaError", "Ref",
-    "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit",
-    "UnknownUnitError", "Withheld", "carry",
+    "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven",
+    "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace",
+    "Unit", "UnknownUnitError", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

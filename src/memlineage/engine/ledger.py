@@ -98,6 +98,8 @@ def _doubts(claims: Iterable[Claim], keys: Sequence[KeyRow], size: int, roots: R
         problem = unsigned(claim, keys, size)
         if problem is not None:
             yield claim, problem
+        if keys and claim.head.origin != keys[0].name:
+            continue  # what another ledger holds says nothing about this one
         problem = _fork(claim, size, roots, agreed)
         if problem is not None:
             yield claim, problem

@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.checkpoints import Checkpoints
 from memlineage.engine.core import Clock, Core
 from memlineage.engine.decisions import read_decisions
-from memlineage.engine.inputs import Limits
+from memlineage.engine.inputs import Limits, parse_target
+from memlineage.engine.keyring import Keyring, KeySource, keyring_of
 from memlineage.engine.opening import (
     admit_policy,
     check_embedder,
@@ -25,9 +27,13 @@ from memlineage.engine.parts import Parts
 from memlineage.engine.results import Consequences
 from memlineage.engine.scope import Scope
 from memlineage.engine.tools import Refresh, Tool
+from memlineage.ledger.checkpoint import Checkpoint
+from memlineage.ledger.proof import Proof
 from memlineage.model.content import check_name
+from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, parse_principal
 from memlineage.model.scope import Scope as Walls
+from memlineage.model.unit import Unit
 from memlineage.policy import Document, PolicySet
 from memlineage.recall.embedders import by_name, default_embedder
 from memlineage.recall.embedding import Embedder
@@ -39,9 +45,10 @@ __all__ = ["Memory"]
 class Memory:
     """A memory that knows its lineage and enforces it. Thread-safe; many processes may open the same file."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, keyring: Keyring) -> None:
         self._core = core
         self._parts = Parts(core)
+        self._signed = Checkpoints(core, keyring)
 
     @classmethod
     def open(
@@ -55,6 +62,7 @@ class Memory:
         durability: str = "full",
         limits: Limits | None = None,
         vfs: str | None = None,
+        signing_key: KeySource | None = None,
     ) -> Memory:
         """Open a store, or create it.
 
@@ -69,6 +77,8 @@ class Memory:
             durability: `full` survives power loss at every commit; `normal` may lose the last ones, never consistency.
             limits: quotas.
             vfs: a registered SQLite VFS, for tests of storage faults.
+            signing_key: what signs checkpoints: a file (Ed25519, PEM), or as bytes its text or 32-byte seed. Left out,
+                the file `<path>.key`, of mode 600, which the first checkpoint makes.
 
         Raises:
             PolicyDocumentError: with all faults of all documents.
@@ -76,6 +86,7 @@ class Memory:
         """
         documents = None if policies is None else policy_of(policies, defaults=default_policies)
         named = by_name(embedder) if isinstance(embedder, str) else embedder
+        keyring = keyring_of(signing_key, os.fspath(path))
         database = Database(os.fspath(path), durability=durability, vfs=vfs)
         with closed_on_failure(database):
             core = Core(
@@ -87,7 +98,7 @@ class Memory:
             )
             check_embedder(core)
             admit_policy(core)
-        return cls(core)
+        return cls(core, keyring)
 
     def scope(
         self,
@@ -168,6 +179,41 @@ class Memory:
         count = reembed(self._core)
         self._parts.retrieval.forget_vectors()
         return count
+
+    def checkpoint(self, witness: str | os.PathLike[str] | None = None) -> Checkpoint:
+        """Sign what the ledger holds now: how many events, and the root of the Merkle tree over them (semantics.md,
+        section 7). The same checkpoint again if nothing was added since. The first makes the key, if none was given.
+
+        Args:
+            witness: a file, best on another machine, that gets the signed note. It is what a rewritten history shows
+                against, even one that was signed with the stolen key.
+
+        Raises:
+            LedgerError: the key cannot be used; or the ledger does not lead on from what was signed before, here or in
+                the witness: then nothing is signed.
+        """
+        return self._signed.checkpoint(witness)
+
+    def rotate_key(self, signing_key: KeySource | None = None) -> Checkpoint:
+        """Put another key into force. Both keys sign the checkpoint that says so; the old one signs nothing after it.
+
+        Args:
+            signing_key: the new key, as for `open`. Left out, one is made where the old one lies.
+
+        Raises:
+            LedgerError: there is no key yet, the old one is not to be had, or the new one was in force before.
+        """
+        return self._signed.rotate(signing_key)
+
+    def prove(self, unit: Unit | Ref | str) -> Proof:
+        """The proof that a version was written and what it said, for `verify_proof`: under the latest checkpoint, or
+        under a new one if that does not cover it. Of something erased it proves that it was written, not what it said.
+
+        Raises:
+            UnknownUnitError: there is no such version.
+            LedgerError: the ledger is damaged: a proof from it would fail.
+        """
+        return self._signed.prove(parse_target(unit, pinned=True))
 
     @property
     def policies(self) -> PolicySet:
