@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from memlineage.engine.decisions import DecisionLog
+from memlineage.engine.decisions import DecisionLog, Line
 from memlineage.engine.inputs import Limits
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
@@ -80,7 +80,7 @@ class Core:
     def write(self, *, actor: str = HOST, let_time_pass: bool = True) -> Iterator[Writer]:
         """One act, in one transaction. Taking a policy into force must not expire things by the one before it."""
         try:
-            with self.database.writing() as connection:
+            with self._transaction() as connection:
                 names = Names(connection, self._names)
                 writer = Writer(connection, names, self.now_us(), self.quorum, actor=actor)
                 self.check_vectors(connection)
@@ -88,8 +88,6 @@ class Core:
                     writer.expire_due()
                 yield writer
                 writer.settle()
-                logged = self.log.flush(connection)
-            self.log.written(logged)
             names.keep()
         except PolicyViolationError:
             self.write_log()
@@ -97,9 +95,20 @@ class Core:
 
     def write_log(self) -> None:
         """Write decisions that wait, in a transaction of their own."""
-        with self.database.writing() as connection:
-            logged = self.log.flush(connection)
-        self.log.written(logged)
+        with self._transaction():
+            pass
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """A transaction that takes along the decisions that wait. If it fails, they wait on."""
+        carried: Sequence[Line] = ()
+        try:
+            with self.database.writing() as connection:
+                yield connection
+                carried = self.log.flush(connection)
+        except BaseException:
+            self.log.put_back(carried)
+            raise
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:

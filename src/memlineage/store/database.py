@@ -29,6 +29,8 @@ FORMAT: Final = 2
 MEMORY: Final = ":memory:"
 _APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is
 _BUSY_MS: Final = 30_000
+_WAL_PAGES: Final = 4_000
+"""After how many pages (16 MB) the write-ahead log goes into the file: every store touches the same few, once each."""
 
 Connection = apsw.Connection
 
@@ -74,6 +76,7 @@ class Database:
         connection.pragma("foreign_keys", 0)
         connection.pragma("cache_size", -65536)
         connection.pragma("temp_store", "memory")
+        connection.wal_autocheckpoint(_WAL_PAGES)
         return connection
 
     def _refuse_foreign(self, connection: apsw.Connection) -> None:

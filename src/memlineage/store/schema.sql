@@ -102,8 +102,8 @@ CREATE UNIQUE INDEX version_retry ON version (ns, retry) WHERE retry IS NOT NULL
 CREATE INDEX version_contest ON version (g, n) WHERE g <> 0;
 CREATE INDEX version_until ON version (valid_until) WHERE valid_until IS NOT NULL AND waived = 0;
 CREATE INDEX version_action ON version (creator_id) WHERE kind IN ('action', 'approval');
-CREATE INDEX version_creator ON version (creator);
-CREATE INDEX version_actor ON version (actor);
+-- One index for both: who registers or distrusts a principal reads through it for the actors, at two numbers a version.
+CREATE INDEX version_said ON version (creator, actor);
 
 CREATE TABLE edge (
     child         INTEGER NOT NULL,
@@ -183,15 +183,16 @@ CREATE TABLE refresh (
     failed   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+-- The decision log, in the order in which it was written; only the latest are kept (engine/decisions.py).
 CREATE TABLE decision (
-    id     TEXT PRIMARY KEY,
+    d      INTEGER PRIMARY KEY,
+    id     TEXT NOT NULL,
     at_us  INTEGER NOT NULL,
     action TEXT NOT NULL,
     effect TEXT NOT NULL,
     ref    TEXT,
     body   BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX decision_at ON decision (at_us);
+) STRICT;
 
 -- DERIVED: pre-tokenised text; `ns` holds one token that names the namespace.
 CREATE VIRTUAL TABLE text USING fts5 (

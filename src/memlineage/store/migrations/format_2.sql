@@ -35,3 +35,20 @@ CREATE TABLE checkpoint (
     note  TEXT NOT NULL,
     at_us INTEGER NOT NULL
 ) STRICT;
+DROP INDEX version_creator;
+DROP INDEX version_actor;
+CREATE INDEX version_said ON version (creator, actor);
+ALTER TABLE decision RENAME TO decision_1;
+CREATE TABLE decision (
+    d      INTEGER PRIMARY KEY,
+    id     TEXT NOT NULL,
+    at_us  INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    effect TEXT NOT NULL,
+    ref    TEXT,
+    body   BLOB NOT NULL
+) STRICT;
+INSERT INTO decision (id, at_us, action, effect, ref, body)
+SELECT id, at_us, action, effect, ref, body FROM
+    (SELECT * FROM decision_1 ORDER BY at_us DESC, id DESC LIMIT 100000) ORDER BY at_us, id;
+DROP TABLE decision_1;
