@@ -63,7 +63,12 @@ def infested(desk: Any, tmp_path: Path) -> dict[str, str]:
         ),
         encoding="utf-8",
     )  # fmt: skip
-    return {"root": root, "child": child, "other": other, "down": down, "below": below, "policy": str(policy)}
+    talk = tmp_path / "talk.jsonl"
+    talk.write_text("\n".join(json.dumps(line) for line in ({"role": HOSTILE}, {HOSTILE: HOSTILE}, HOSTILE)), "utf-8")
+    return {
+        "root": root, "child": child, "other": other, "down": down, "below": below, "policy": str(policy),
+        "talk": str(talk),
+    }  # fmt: skip
 
 
 def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
@@ -92,6 +97,7 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
         "decisions": [["decisions"]],
         "policy": [["policy", "explain", HOSTILE], ["policy", "check", ids["policy"] + HOSTILE]],
         "reembed": [["reembed", "--embedder", HOSTILE]],
+        "import": [["import", ids["talk"], "--name", HOSTILE, *skip] for skip in ([], ["--skip-bad"])],
         "init": [["init", f"/nowhere/{HOSTILE}"]],
     }  # fmt: skip
 
@@ -107,7 +113,7 @@ def invocations(desk: Any, ids: dict[str, str]) -> Iterator[list[str]]:
 
 def test_every_command_is_tried() -> None:
     commands = set(get_command(app).commands)  # type: ignore[attr-defined]
-    ids = dict.fromkeys(("root", "child", "other", "down", "below", "policy"), "x")
+    ids = dict.fromkeys(("root", "child", "other", "down", "below", "policy", "talk"), "x")
     assert lines(ids).keys() | SILENT >= commands
 
 

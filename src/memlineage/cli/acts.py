@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,7 +56,8 @@ def restore(
 ) -> Answer:
     """Take back one cause: exactly what it alone held down returns."""
     with at.scope() as scope:
-        return consequences(scope, scope.restore(named(scope, unit), cause=cause, reason=reason, by=by))
+        done = scope.restore(named(scope, unit), cause=cause, reason=reason, by=by)
+        return consequences(scope, done, _still_held(done.unit))
 
 
 def reverify(
@@ -124,11 +125,23 @@ def endorse(
         return consequences(scope, done)
 
 
-def consequences(scope: Scope, done: Consequences) -> Answer:
-    """The version acted upon, and everything whose status changed with it."""
+def _still_held(unit: Unit) -> tuple[str, ...]:
+    """What keeps a restored unit down all the same, and what to do about that."""
+    left = [cause for cause in unit.causes if cause.kind.label != "erased"]
+    if left:
+        named_ = left[-1].kind.label
+        held = ", ".join(dict.fromkeys(cause.kind.label for cause in left))
+        return (f"Still held: {held}. Take that back as well: memlineage restore {unit.id[-8:]} --cause {named_}",)
+    if not unit.active:
+        return (f"It is {unit.status.value} all the same; why: memlineage explain {unit.id[-8:]}",)
+    return ()
+
+
+def consequences(scope: Scope, done: Consequences, besides: Sequence[str] = ()) -> Answer:
+    """The version acted upon, everything whose status changed with it, and what is to be said besides."""
     told = _told(scope, done)
     data = {"unit": done.unit, "changed": done.changed, "count": done.count, "actions": done.actions}
-    return Answer(data=data, show=lambda: _changed(done, told))
+    return Answer(data=data, show=lambda: _changed(done, told, besides))
 
 
 def _told(scope: Scope, done: Consequences) -> dict[Ref, Unit]:
@@ -142,12 +155,14 @@ def _told(scope: Scope, done: Consequences) -> dict[Ref, Unit]:
     return {unit.ref: unit for unit in page}
 
 
-def _changed(done: Consequences, told: dict[Ref, Unit]) -> Iterator[RenderableType]:
+def _changed(done: Consequences, told: dict[Ref, Unit], besides: Sequence[str]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from memlineage.cli.rendering import one_line, ref, rows, status, unit_panel, words
 
     yield unit_panel(done.unit)
+    for sentence in besides:
+        yield words(sentence, "yellow")
     if not done.changed:
         yield words("Nothing else changed.", "dim")
         return

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
-from typing import Any, ParamSpec, cast, get_type_hints
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, ParamSpec, cast, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from memlineage.cli.answers import Answer, exit_code
 from memlineage.cli.options import Printing
 from memlineage.errors import MemLineageError
 
-__all__ = ["command"]
+__all__ = ["as_typed", "command"]
 
 P = ParamSpec("P")
+_ENGINE: Final = {"tag": "tags", "argument": "arguments"}
+_ASSIGNED: Final = re.compile(r"(?<![\w'\".])([a-z_]+)=(?:…|(?=[\w'\"(\[{-]))")
 Outcome = Answer | int
 """What a command gives: an answer to print, or the exit code where it has printed for itself."""
 
@@ -38,9 +42,10 @@ def command(app: typer.Typer, name: str, *, panel: str) -> Callable[[Callable[P,
                 for group, kind in groups.items()
             }
             printing = next(value for value in made.values() if isinstance(value, Printing))
-            return _answered(lambda: cast("Any", function)(**made, **given), printing)
+            return _answered(lambda: cast("Any", function)(**made, **given), printing, typed)
 
         parameters = list(_flattened(function, groups))
+        typed = dict(_typed(parameters))
         shown = cast("Any", run)
         shown.__signature__ = inspect.Signature(parameters)
         shown.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -73,7 +78,29 @@ def _option(field: dataclasses.Field[Any], annotation: Any) -> inspect.Parameter
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _answered(work: Callable[[], Outcome], printing: Printing) -> int:
+def _typed(parameters: Iterable[inspect.Parameter]) -> Iterator[tuple[str, str]]:
+    """How options are typed, by the names that the engine has for them."""
+    for parameter in parameters:
+        told = next((item for item in getattr(parameter.annotation, "__metadata__", ())), None)
+        if isinstance(told, OptionInfo):
+            declared = [word for word in told.param_decls or () if word.startswith("--")]
+            spelled = declared[0].partition("/")[0] if declared else f"--{parameter.name.replace('_', '-')}"
+            yield parameter.name, spelled
+            yield _ENGINE.get(parameter.name, parameter.name), spelled
+
+
+def as_typed(message: str, typed: Mapping[str, str]) -> str:
+    """A message of the engine with the options of the command line in place of arguments of Python."""
+
+    def spelled(found: re.Match[str]) -> str:
+        if found[1] not in typed:
+            return found[0]
+        return typed[found[1]] if found[0].endswith("…") else f"{typed[found[1]]} "
+
+    return _ASSIGNED.sub(spelled, message)
+
+
+def _answered(work: Callable[[], Outcome], printing: Printing, typed: Mapping[str, str]) -> int:
     from memlineage.cli import terminal
 
     try:
@@ -82,6 +109,6 @@ def _answered(work: Callable[[], Outcome], printing: Printing) -> int:
             return answer
         terminal.say(answer, json=printing.json, no_color=printing.no_color)
     except MemLineageError as error:
-        terminal.report(error, str(error), json=printing.json, no_color=printing.no_color)
+        terminal.report(error, as_typed(str(error), typed), json=printing.json, no_color=printing.no_color)
         return exit_code(error)
     return answer.code

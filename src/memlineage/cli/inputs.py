@@ -27,13 +27,16 @@ def content_of(text: str) -> str:
 
 
 def moment(text: str | None, name: str) -> datetime | None:
-    """A time in ISO 8601; whether it has a zone is checked where it is used."""
+    """A time in ISO 8601 with a zone."""
     if text is None:
         return None
     try:
-        return datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInputError(f"{name}={text[:80]!r} is no time; write e.g. 2026-03-01T09:30:00+01:00") from None
+        raise InvalidInputError(f"{name} {text[:80]!r} is no time; write e.g. 2026-03-01T09:30:00+01:00") from None
+    if found.tzinfo is None:
+        raise InvalidInputError(f"{name} {text[:80]!r} has no time zone; write e.g. 2026-03-01T09:30:00+01:00")
+    return found
 
 
 def mapping_of(text: str | None, name: str) -> dict[str, Any] | None:
@@ -43,9 +46,9 @@ def mapping_of(text: str | None, name: str) -> dict[str, Any] | None:
     try:
         value = orjson.loads(text.encode("utf-8", "surrogateescape"))
     except orjson.JSONDecodeError as error:
-        raise InvalidInputError(f"{name}={text[:80]!r} is not JSON: {error}") from None
+        raise InvalidInputError(f"{name} {text[:80]!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidInputError(f'{name}={text[:80]!r} must be a JSON object, e.g. {{"name": "value"}}')
+        raise InvalidInputError(f'{name} {text[:80]!r} must be a JSON object, e.g. {{"name": "value"}}')
     return value
 
 

@@ -41,6 +41,8 @@ _LOOKS: Final[Mapping[Status, tuple[str, str]]] = {
     Status.SUPERSEDED: ("○", "dim"),
     Status.ARCHIVED: ("○", "dim"),
 }
+Beside = tuple[str, Unit]
+"""How another unit stands to the one that is shown, and that unit."""
 _LEVELS: Final = {Integrity.TRUSTED: "green", Integrity.INTERNAL: "cyan", Integrity.UNTRUSTED: "red"}
 
 
@@ -110,13 +112,22 @@ def frame(inside: Iterable[RenderableType], *, title: Text, foot: Text, style: s
     return Constrain(box_, _FRAME)
 
 
-def unit_panel(unit: Unit, *, title: str | None = None) -> RenderableType:
-    """One unit in full."""
+def unit_panel(unit: Unit, *, title: str | None = None, beside: Iterable[Beside] = ()) -> RenderableType:
+    """One unit in full, and how it stands to others."""
     head = Text.assemble(ref(unit.ref), "  ", status(unit.status))
     if title is not None:
         head = Text.assemble(words(title, "bold"), "  ", head)
-    inside: list[RenderableType] = [block(unit.content or "(erased)", "bold"), Text(""), facts(_facts(unit))]
+    inside: list[RenderableType] = [
+        block(unit.content or "(erased)", "bold"),
+        Text(""),
+        facts((*_facts(unit), *_beside(beside))),
+    ]
     return frame(inside, title=head, foot=Text(str(unit.ref), style="dim"), style=_LOOKS[unit.status][1])
+
+
+def _beside(given: Iterable[Beside]) -> Iterator[tuple[str, RenderableType]]:
+    for name, other in given:
+        yield name, Text.assemble(ref(other.ref), " ", status(other.status), "  ", one_line(other.content))
 
 
 def _facts(unit: Unit) -> Iterator[tuple[str, RenderableType]]:
@@ -204,14 +215,17 @@ def _held(unit: Unit) -> Text:
     return words("; ".join(f"{c.kind.label} by {c.by}" + (f": {c.reason}" if c.reason else "") for c in unit.causes))
 
 
-def withheld(items: Sequence[Withheld]) -> Iterator[RenderableType]:
-    """What a read held back, with reasons; nothing if it held nothing back."""
+def withheld(items: Sequence[Withheld], winners: Mapping[Ref, Unit] | None = None) -> Iterator[RenderableType]:
+    """What a read held back, with reasons and with what stands in its place; nothing if it held nothing back."""
     if not items:
         return
     table = rows("ref", "rule", "reason", title=f"Withheld: {len(items)}")
     for item in items:
-        reason = item.reason.removeprefix(f"{item.rule}: ")
-        table.add_row(ref(item.ref), words(item.rule, "yellow"), words(reason))
+        reason = words(item.reason.removeprefix(f"{item.rule}: "))
+        instead = (winners or {}).get(item.ref)
+        if instead is not None:
+            reason = Text.assemble(reason, ": superseded by ", ref(instead.ref), " ", one_line(instead.content))
+        table.add_row(ref(item.ref), words(item.rule, "yellow"), reason)
     yield table
 
 

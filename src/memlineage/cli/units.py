@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memlineage.cli.acts import By, Reason, UnitId, consequences
-from memlineage.cli.answers import Answer
+from memlineage.cli.answers import Answer, as_data
 from memlineage.cli.command import command
 from memlineage.cli.inputs import content_of, filter_of, mapping_of, moment, pairs
 from memlineage.cli.options import InScope, OnStore
+from memlineage.cli.replacing import in_place, superseded_by, winner, winners
 from memlineage.cli.stores import named, named_all, weighted
 from memlineage.errors import InvalidInputError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from memlineage.engine.found import Found
     from memlineage.engine.scope import Scope
+    from memlineage.model.ids import Ref
     from memlineage.model.unit import Unit
 
 __all__ = ["register"]
@@ -132,13 +134,15 @@ def _made(data: dict[str, Any]) -> Iterator[RenderableType]:
 def store(at: InScope, content: Content, said: Said) -> Answer:
     """Remember something; the file is made if it is not there."""
     with at.scope(create=True) as scope:
-        return _unit(scope.store(content_of(content), **said.options(scope)), "Stored")
+        before = in_place(scope, said.subject, said.key)
+        unit = scope.store(content_of(content), **said.options(scope))
+        return _written(scope, unit, before, "Stored")
 
 
 def get(at: InScope, unit: UnitId) -> Answer:
     """Show one unit, with its status and lineage."""
     with at.scope() as scope:
-        return _unit(scope.get(named(scope, unit)))
+        return _unit(scope, scope.get(named(scope, unit)))
 
 
 def update(
@@ -150,17 +154,36 @@ def update(
 ) -> Answer:
     """Write the next version. It hangs on what is named here, never on what the last one hung on."""
     with at.scope() as scope:
-        options = said.options(scope)
-        return _unit(scope.update(named(scope, unit), content_of(content), if_version=if_version, **options), "Updated")
+        target = named(scope, unit)
+        versions = scope.history(target)
+        about = (said.subject or versions[-1].subject, said.key or versions[-1].key)
+        before = {old.ref: old for old in (*versions, *in_place(scope, *about))}
+        new = scope.update(target, content_of(content), if_version=if_version, **said.options(scope))
+        return _written(scope, new, before.values(), "Updated")
 
 
-def _unit(unit: Unit, title: str | None = None) -> Answer:
-    def show() -> Iterator[RenderableType]:
-        from memlineage.cli.rendering import unit_panel
+def _written(scope: Scope, unit: Unit, before: Iterable[Unit], title: str) -> Answer:
+    """What was written, and what it superseded, or what stands in its own place."""
+    replaced = superseded_by(scope, unit, before)
+    instead = winner(scope, unit)
+    beside = [("supersedes", old) for old in replaced]
+    beside += [("superseded by", instead)] if instead is not None else []
+    data = {
+        **as_data(unit), "supersedes": [old.ref for old in replaced],
+        "superseded_by": None if instead is None else instead.ref,
+    }  # fmt: skip
+    return Answer(data=data, show=lambda: _card(unit, title, beside))
 
-        yield unit_panel(unit, title=title)
 
-    return Answer(data=unit, show=show)
+def _unit(scope: Scope, unit: Unit) -> Answer:
+    instead = winner(scope, unit)
+    return Answer(data=unit, show=lambda: _card(unit, None, [] if instead is None else [("superseded by", instead)]))
+
+
+def _card(unit: Unit, title: str | None, beside: Sequence[tuple[str, Unit]]) -> Iterator[RenderableType]:
+    from memlineage.cli.rendering import unit_panel
+
+    yield unit_panel(unit, title=title, beside=beside)
 
 
 def retrieve(
@@ -199,14 +222,16 @@ def retrieve(
             query, focus=named_all(scope, focus) or None, limit=limit, critical=critical, purpose=purpose,
             profile=profile, budget=budget, filter=filter_of(filter, tags=tag, kind=kind),
         )  # fmt: skip
+        instead = winners(scope, found.withheld)
     data: dict[str, Any] = {"units": found.units, "constraints": found.constraints, "withheld": found.withheld}
     data["scores"] = {score: found.scores[score]._asdict() for score in found.scores}
+    data["superseded_by"] = {old: new.ref for old, new in instead.items()}
     if prompt:
         data["prompt"] = found.to_prompt()
-    return Answer(data=data, show=lambda: _prompt(found) if prompt else _found(found))
+    return Answer(data=data, show=lambda: _prompt(found) if prompt else _found(found, instead))
 
 
-def _found(found: Found) -> Iterator[RenderableType]:
+def _found(found: Found, instead: Mapping[Ref, Unit]) -> Iterator[RenderableType]:
     from memlineage.cli.rendering import unit_table, withheld, words
 
     if found.constraints:
@@ -215,7 +240,7 @@ def _found(found: Found) -> Iterator[RenderableType]:
         yield unit_table(found.units, title="Found" if found.constraints else None, scores=found.scores)
     else:
         yield words("Nothing was found that may be used.", "dim")
-    yield from withheld(found.withheld)
+    yield from withheld(found.withheld, instead)
 
 
 def _prompt(found: Found) -> Iterator[RenderableType]:
@@ -249,12 +274,13 @@ def list_units(
     with at.scope() as scope:
         wanted = filter_of(filter, tags=tag, kind=kind)
         page = scope.list(filter=wanted, status=status or None, limit=limit)
+        instead = winners(scope, page.withheld)
 
     def show() -> Iterator[RenderableType]:
         from memlineage.cli.rendering import unit_table, withheld, words
 
         yield unit_table(page) if page else words("Nothing to list.", "dim")
-        yield from withheld(page.withheld)
+        yield from withheld(page.withheld, instead)
 
     return Answer(data={"units": tuple(page), "withheld": page.withheld}, show=show)
 

@@ -261,7 +261,7 @@ class _Loading:
         there = f"; the {done.lines} lines before are in" if done.lines else ""
         text = (
             f"{done.name}, line {line}: {error}{besides}. Nothing of this batch was written{there}: correct it and run "
-            "again, or skip bad lines"
+            "again, or leave bad lines out with skip_bad=…"
         )
         if isinstance(error, PolicyViolationError):
             return PolicyViolationError(error.decision, text)
