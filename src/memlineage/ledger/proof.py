@@ -26,7 +26,9 @@ _WRITE: Final = 1  # the kind of event that writes a version
 _LAST_US: Final = 253_402_300_799_999_999  # the end of the year 9999
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True, tag="memlineage-proof-1", tag_field="type"):
+class Proof(
+    msgspec.Struct, frozen=True, kw_only=True, tag="memlineage-proof-1", tag_field="type", forbid_unknown_fields=True
+):
     """That a version was written, and what it said (semantics.md, section 7).
 
     Attributes:
