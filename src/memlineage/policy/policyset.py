@@ -52,20 +52,13 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             levels[principal] = min(level, levels.get(principal, level))
         verifiers = tuple(sorted({verifier for document in documents for verifier in document.verifiers}))
         sensitive = _merged(action for document in documents for action in document.sensitive)
-        content = {
-            "principals": levels,
-            "quorum": quorum,
-            "rules": [msgspec.structs.replace(rule, place=None) for rule in rules],
-            "sensitive": sensitive,
-            "verifiers": verifiers,
-        }
         return cls(
             rules=rules,
             principals=MappingProxyType(levels),
             verifiers=verifiers,
             sensitive=MappingProxyType(sensitive),
             quorum=quorum,
-            revision=hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest(),
+            revision=_revision(rules, levels, verifiers, sensitive, quorum),
         )
 
     def chosen(self, picks: Callable[[Rule], bool]) -> tuple[Rule, ...]:
@@ -84,11 +77,21 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _chosen(self) -> dict[Callable[[Rule], bool], tuple[Rule, ...]]:
         return {}
 
+    @property
+    def genuine(self) -> bool:
+        """Whether the content is the one that the revision names: one that was kept may have been changed."""
+        return self.revision == _revision(
+            self.rules, dict(self.principals), self.verifiers, dict(self.sensitive), self.quorum
+        )
+
     def kept(self) -> bytes:
-        """The set as bytes, so that whoever opens a store without documents goes by the ones it was filled under."""
+        """The set as bytes, so that whoever opens a store without documents goes by the ones it was filled under.
+
+        Places in documents are left out, as they are from the revision: the documents need not be there any more.
+        """
         return msgspec.json.encode(
             _Kept(
-                rules=self.rules, principals=dict(self.principals), verifiers=self.verifiers,
+                rules=_placeless(self.rules), principals=dict(self.principals), verifiers=self.verifiers,
                 sensitive=dict(self.sensitive), quorum=self.quorum, revision=self.revision,
             )
         )  # fmt: skip
@@ -104,6 +107,27 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def __repr__(self) -> str:
         return f"<PolicySet {self.revision[:12]} of {len(self.rules)} rules>"
+
+
+def _placeless(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    return tuple(msgspec.structs.replace(rule, place=None) for rule in rules)
+
+
+def _revision(
+    rules: Iterable[Rule],
+    principals: Mapping[str, Integrity],
+    verifiers: tuple[str, ...],
+    sensitive: Mapping[str, SensitiveAction],
+    quorum: int | None,
+) -> str:
+    content = {
+        "principals": principals,
+        "quorum": quorum,
+        "rules": _placeless(rules),
+        "sensitive": sensitive,
+        "verifiers": verifiers,
+    }
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
