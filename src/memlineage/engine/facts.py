@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from memlineage.lineage.paths import ancestry, roots
 from memlineage.model.principal import Integrity, kind_of
-from memlineage.model.scope import Wall
 from memlineage.model.state import Standing, Status
 from memlineage.model.time import to_us
 from memlineage.model.unit import MICRO, Role, Unit
@@ -17,77 +16,108 @@ from memlineage.store.records import NewVersion
 __all__ = ["LineageFacts", "new_facts", "unit_facts"]
 
 
-def unit_facts(unit: Unit) -> dict[str, Any]:
+class _Told(Mapping[str, Any]):
+    """Fields by name, each worked out only if a rule asks for it: most writes are judged by three of them."""
+
+    def __init__(self, about: Any, fields: Mapping[str, Callable[[Any], Any]]) -> None:
+        self._about = about
+        self._fields = fields
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a field; the default for a name that is none."""
+        field = self._fields.get(name)
+        return default if field is None else field(self._about)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name](self._about)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+def unit_facts(unit: Unit) -> Mapping[str, Any]:
     """A stored version, by the field names of policy documents."""
-    lineage = unit.lineage
-    return {
-        "ref": str(unit.ref),
-        "id": unit.id,
-        "version": unit.version,
-        "kind": unit.kind,
-        "tags": unit.tags,
-        "creator": lineage.creator,
-        "creator_kind": kind_of(lineage.creator),
-        "owner": unit.owner,
-        "subject": unit.subject,
-        "key": unit.key,
-        "content_length": len(unit.content),
-        "confidence": lineage.confidence,
-        "status": unit.status.value,
-        "standing": unit.standing,
-        "integrity": unit.integrity,
-        "pinned": unit.pinned,
-        "lineage.timestamp": to_us(lineage.timestamp),
-        "lineage.recorded_at": to_us(lineage.recorded_at),
-        "lineage.creator_id": lineage.creator_id,
-        "lineage.actor": lineage.actor,
-        "expires_at": None if unit.expires_at is None else to_us(unit.expires_at),
-        "valid_from": to_us(unit.valid_from),
-        "valid_to": None if unit.valid_to is None else to_us(unit.valid_to),
-        "metadata": unit.metadata,
-        **_place(unit.wall),
-    }
+    return _Told(unit, _STORED)
 
 
-def new_facts(new: NewVersion, now_us: int) -> dict[str, Any]:
+def new_facts(new: NewVersion, now_us: int) -> Mapping[str, Any]:
     """A version about to be written, in the same terms: it would be active, with the standing its parents give it."""
-    return {
-        "ref": f"{new.id}@{new.version}",
-        "id": new.id,
-        "version": new.version,
-        "kind": new.kind,
-        "tags": new.tags,
-        "creator": new.creator,
-        "creator_kind": kind_of(new.creator),
-        "owner": new.owner,
-        "subject": new.subject,
-        "key": new.key,
-        "content_length": len(new.content),
-        "confidence": None if new.confidence is None else new.confidence / MICRO,
-        "status": Status.ACTIVE.value,
-        "standing": Standing.SUPPORTED,
-        "integrity": Integrity(new.integrity),
-        "pinned": new.pinned,
-        "lineage.timestamp": new.ts_us,
-        "lineage.recorded_at": now_us,
-        "lineage.creator_id": new.creator_id,
-        "lineage.actor": new.actor,
-        "expires_at": min((t for t in (new.expires_us, new.valid_to_us) if t is not None), default=None),
-        "valid_from": new.ts_us,
-        "valid_to": new.valid_to_us,
-        "metadata": new.metadata,
-        **_place(new.wall),
-    }
+    return _Told((new, now_us), _NEW)
 
 
-def _place(wall: Wall) -> dict[str, Any]:
-    return {
-        "tenant": wall.tenant,
-        "user": wall.user,
-        "agent": wall.agent,
-        "session": wall.session,
-        "visibility": wall.visibility.value,
-    }
+_STORED: Final[dict[str, Callable[[Unit], Any]]] = {
+    "ref": lambda unit: str(unit.ref),
+    "id": lambda unit: unit.id,
+    "version": lambda unit: unit.version,
+    "kind": lambda unit: unit.kind,
+    "tags": lambda unit: unit.tags,
+    "creator": lambda unit: unit.lineage.creator,
+    "creator_kind": lambda unit: kind_of(unit.lineage.creator),
+    "owner": lambda unit: unit.owner,
+    "subject": lambda unit: unit.subject,
+    "key": lambda unit: unit.key,
+    "content_length": lambda unit: len(unit.content),
+    "confidence": lambda unit: unit.lineage.confidence,
+    "status": lambda unit: unit.status.value,
+    "standing": lambda unit: unit.standing,
+    "integrity": lambda unit: unit.integrity,
+    "pinned": lambda unit: unit.pinned,
+    "lineage.timestamp": lambda unit: to_us(unit.lineage.timestamp),
+    "lineage.recorded_at": lambda unit: to_us(unit.lineage.recorded_at),
+    "lineage.creator_id": lambda unit: unit.lineage.creator_id,
+    "lineage.actor": lambda unit: unit.lineage.actor,
+    "expires_at": lambda unit: None if unit.expires_at is None else to_us(unit.expires_at),
+    "valid_from": lambda unit: to_us(unit.valid_from),
+    "valid_to": lambda unit: None if unit.valid_to is None else to_us(unit.valid_to),
+    "metadata": lambda unit: unit.metadata,
+    "tenant": lambda unit: unit.wall.tenant,
+    "user": lambda unit: unit.wall.user,
+    "agent": lambda unit: unit.wall.agent,
+    "session": lambda unit: unit.wall.session,
+    "visibility": lambda unit: unit.wall.visibility.value,
+}
+
+
+def _of_new(field: Callable[[NewVersion], Any]) -> Callable[[tuple[NewVersion, int]], Any]:
+    return lambda about: field(about[0])
+
+
+_NEW: Final[dict[str, Callable[[tuple[NewVersion, int]], Any]]] = {
+    "ref": _of_new(lambda new: f"{new.id}@{new.version}"),
+    "id": _of_new(lambda new: new.id),
+    "version": _of_new(lambda new: new.version),
+    "kind": _of_new(lambda new: new.kind),
+    "tags": _of_new(lambda new: new.tags),
+    "creator": _of_new(lambda new: new.creator),
+    "creator_kind": _of_new(lambda new: kind_of(new.creator)),
+    "owner": _of_new(lambda new: new.owner),
+    "subject": _of_new(lambda new: new.subject),
+    "key": _of_new(lambda new: new.key),
+    "content_length": _of_new(lambda new: len(new.content)),
+    "confidence": _of_new(lambda new: None if new.confidence is None else new.confidence / MICRO),
+    "status": _of_new(lambda _: Status.ACTIVE.value),
+    "standing": _of_new(lambda _: Standing.SUPPORTED),
+    "integrity": _of_new(lambda new: Integrity(new.integrity)),
+    "pinned": _of_new(lambda new: new.pinned),
+    "lineage.timestamp": _of_new(lambda new: new.ts_us),
+    "lineage.recorded_at": lambda about: about[1],
+    "lineage.creator_id": _of_new(lambda new: new.creator_id),
+    "lineage.actor": _of_new(lambda new: new.actor),
+    "expires_at": _of_new(
+        lambda new: min((t for t in (new.expires_us, new.valid_to_us) if t is not None), default=None)
+    ),
+    "valid_from": _of_new(lambda new: new.ts_us),
+    "valid_to": _of_new(lambda new: new.valid_to_us),
+    "metadata": _of_new(lambda new: new.metadata),
+    "tenant": _of_new(lambda new: new.wall.tenant),
+    "user": _of_new(lambda new: new.wall.user),
+    "agent": _of_new(lambda new: new.wall.agent),
+    "session": _of_new(lambda new: new.wall.session),
+    "visibility": _of_new(lambda new: new.wall.visibility.value),
+}
 
 
 class LineageFacts(Mapping[str, Any]):

@@ -28,7 +28,7 @@ from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import Role, Unit
 from memlineage.policy import Decision, Facts, ObligationKind, valid_until
-from memlineage.recall.embedding import embed_texts, to_blob
+from memlineage.recall.embedding import embed_texts, to_blobs
 from memlineage.recall.text import index_terms
 from memlineage.store.database import fetch
 from memlineage.store.records import NewVersion, Said
@@ -71,9 +71,9 @@ class Writing:
 
     def prepare(self, drafts: Sequence[Draft], revised: Target | None = None) -> list[Prepared]:
         """Embed, tokenise and compare, outside any transaction."""
-        vectors = embed_texts(self._core.embedder, [draft.content for draft in drafts])
+        vectors = to_blobs(embed_texts(self._core.embedder, [draft.content for draft in drafts]))
         return [
-            Prepared(draft, to_blob(vector), index_terms(draft.content), self._judge(draft, revised))
+            Prepared(draft, vector, index_terms(draft.content), self._judge(draft, revised))
             for draft, vector in zip(drafts, vectors, strict=True)
         ]
 

@@ -9,6 +9,7 @@ text may get another vector.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -32,6 +33,7 @@ __all__ = [
     "embed_query",
     "embed_texts",
     "to_blob",
+    "to_blobs",
 ]
 
 MAX_EMBEDDED: Final = 8_000
@@ -154,19 +156,43 @@ def checked_vectors(embedder: Embedder, raw: ArrayLike, count: int) -> Vectors:
             f"embedder {embedder.name!r} gave shape {vectors.shape} for {count} texts; "
             f"expected ({count}, {embedder.dimension})"
         )
+    if count == 1:
+        return _unit_row(embedder, vectors.reshape(-1)).reshape(1, -1)
     # Scaled to the largest component first: squares of very large or small ones leave the range of a float.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if not np.isfinite(largest).all():
-        raise InvalidInputError(f"embedder {embedder.name!r} gave a value that is not finite")
+        raise _not_finite(embedder)
     scaled = vectors / np.where(largest > _TINY, largest, np.inf)
     length = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
     return (scaled / np.where(length > 0, length, 1.0)).astype(np.float32)
 
 
+def _unit_row(embedder: Embedder, row: NDArray[np.float64]) -> Vectors:
+    """What `checked_vectors` makes of one vector, to the bit: one write embeds one text, and small steps add up."""
+    import numpy as np
+
+    largest = float(np.abs(row).max(initial=0.0))
+    if not math.isfinite(largest):
+        raise _not_finite(embedder)
+    scaled = row / (largest if largest > _TINY else math.inf)
+    length = math.sqrt(np.add.reduce(scaled * scaled))
+    return (scaled / (length if length > 0 else 1.0)).astype(np.float32)
+
+
+def _not_finite(embedder: Embedder) -> InvalidInputError:
+    return InvalidInputError(f"embedder {embedder.name!r} gave a value that is not finite")
+
+
 def _clean(text: str) -> str:
-    return _UNEMBEDDABLE.sub(" ", text[:MAX_EMBEDDED])
+    text = text[:MAX_EMBEDDED]
+    return text if text.isascii() and "\x00" not in text else _UNEMBEDDABLE.sub(" ", text)
 
 
 def to_blob(vector: NDArray[np.float32]) -> bytes:
     """The bytes of one unit vector as it is stored, two for each component."""
     return vector.astype(BLOB_TYPE).tobytes()
+
+
+def to_blobs(vectors: Vectors) -> list[bytes]:
+    """`to_blob` of each row."""
+    return [row.tobytes() for row in vectors.astype(BLOB_TYPE)]

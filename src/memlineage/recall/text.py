@@ -33,6 +33,7 @@ __all__ = [
     "match_expression",
     "query_terms",
     "tokens",
+    "words",
 ]
 
 COMMON_SHARE: Final = 0.05
@@ -64,6 +65,8 @@ _CJK: Final = (
     "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e"  # Hangul
 )
 _TOKEN: Final = re.compile(rf"(?P<cjk>[{_CJK}]+)|\d+(?:[.:]\d+)+|[^\W_{_CJK}]+")
+_WORD: Final = re.compile(r"\d+(?:[.:]\d+)+|[^\W_]+", re.ASCII)
+"""What `_TOKEN` finds in ASCII text, where nothing is Chinese, Japanese or Korean."""
 _ACCENT: Final = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _APOSTROPHE: Final = re.compile(r"(?<=\w)['’](?=\w)")
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -75,13 +78,21 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
         text = unicodedata.normalize("NFKC", _ACCENT.sub("", text)).casefold()
-    return _THOUSANDS.sub("", _APOSTROPHE.sub("", text.casefold()))
+    text = text.casefold()
+    if "'" in text or "’" in text:
+        text = _APOSTROPHE.sub("", text)
+    return _THOUSANDS.sub("", text) if "," in text else text
+
+
+def words(text: str) -> list[str] | None:
+    """The words and numbers of ASCII text, in order; None for text of any other kind, which is for `tokens`."""
+    return _WORD.findall(fold(text)) if text.isascii() else None
 
 
 def tokens(text: str) -> Iterator[tuple[str, bool]]:
     """Words, numbers and runs of Chinese, Japanese or Korean in order, each with whether it is such a run."""
     for match in _TOKEN.finditer(fold(text)):
-        yield match[0], match["cjk"] is not None
+        yield match[0], match.lastgroup is not None
 
 
 def index_terms(text: str) -> str:
@@ -92,6 +103,9 @@ def index_terms(text: str) -> str:
     >>> index_terms("去机场")
     '去 机 场 去机 机场'
     """
+    plain = words(text)
+    if plain is not None:
+        return " ".join(plain)
     out: list[str] = []
     for token, cjk in tokens(text):
         if cjk:
