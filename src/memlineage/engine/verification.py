@@ -1,0 +1,201 @@
+"""Does the store hold what its ledger says, and does what is derived follow? (semantics.md, section 7)
+
+The order is that of trust. First the ledger itself and every authoritative row against it, then what was signed, here
+and elsewhere; and only where all of that fits, what follows from it: to hold derived values against rows that are
+themselves wrong would name consequences for causes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+import orjson
+
+from memlineage.engine.core import Core
+from memlineage.engine.findings import Finding
+from memlineage.engine.ledger import Against, claims_of, extends, signed_findings
+from memlineage.engine.limits import wrong_limits
+from memlineage.engine.reports import Progress, VerifyReport
+from memlineage.policy import PolicySet
+from memlineage.recall.embedding import embed_texts, to_blob
+from memlineage.store.checking.contents import check_contents
+from memlineage.store.checking.derived import Labels, check_derived
+from memlineage.store.checking.extra import check_extra
+from memlineage.store.checking.faults import Fault, Faults
+from memlineage.store.checking.record import RecordCheck
+from memlineage.store.checkpoints import checkpoint_rows
+from memlineage.store.database import Connection
+from memlineage.store.sql import SCHEMA
+
+__all__ = ["Checking", "verify"]
+
+_META: Final = frozenset({"embedder", "policy", "policy_levels", "policy_set"})
+_TABLES: Final = (
+    "event", "version", "unit", "edge", "cause", "endorsement", "alike", "verdict", "principal", "wall", "namespace",
+    "contest", "context", "key", "checkpoint", "state", "lost", "tile", "text",
+)  # fmt: skip
+
+
+def verify(
+    core: Core, *, against: Against | None = None, vectors: bool = True, progress: Progress | None = None
+) -> VerifyReport:
+    """Check everything, in one snapshot. See `Memory.verify`."""
+    started = time.perf_counter()
+    claims = [] if against is None else claims_of(against)
+    with core.database.reading() as connection:
+        checking = Checking(core, connection, progress or _silent)
+        record = checking.record(claim.head.size for claim in claims)
+        elsewhere = [] if against is None else extends(connection, against, root_at=record.leaves.roots.get)
+        checking.witnessed(elsewhere)
+        left_out = checking.derived(vectors=vectors)
+        rows = {table: _count(connection, table) for table in _TABLES}
+    faults, seconds = checking.faults, time.perf_counter() - started
+    return VerifyReport(
+        ok=not faults.count,
+        first=_finding(faults.first),
+        findings=tuple(found for fault in faults.kept if (found := _finding(fault)) is not None),
+        found=faults.count,
+        derived_only=bool(faults.count) and not faults.authoritative,
+        rows=rows,
+        events=record.last,
+        root=record.leaves.tree.root().hex(),
+        witnessed=0 if elsewhere else max((claim.head.size for claim in claims), default=0),
+        left_out=left_out,
+        seconds=round(seconds, 3),
+        rate=round(rows["version"] / seconds),
+    )
+
+
+class Checking:
+    """The stages of a check on one snapshot.
+
+    Attributes:
+        faults: what was found so far.
+    """
+
+    def __init__(self, core: Core, connection: Connection, progress: Progress) -> None:
+        self._core = core
+        self._connection = connection
+        self._progress = progress
+        self.faults = Faults()
+
+    def record(self, sizes: Iterable[int] = ()) -> RecordCheck:
+        """The ledger, and all that is authoritative; roots are kept at these sizes."""
+        connection, faults = self._connection, self.faults
+        _check_schema(connection, faults)
+        wanted = {*sizes, *(row.size for row in checkpoint_rows(connection))}
+        record = RecordCheck(connection, faults, self._progress, wanted)
+        record.run()
+        check_extra(connection, record, faults)
+        for found in signed_findings(connection, root_at=record.leaves.roots.get):
+            faults.add("key or checkpoint", found.entry, found.problem, seq=record.last + 1)
+        _check_meta(connection, record, faults)
+        return record
+
+    def witnessed(self, elsewhere: Sequence[Finding]) -> None:
+        """What does not fit what was signed and kept elsewhere."""
+        for found in elsewhere:
+            self.faults.add("witness", found.entry, found.problem, seq=1 << 62)
+
+    def derived(self, *, vectors: bool) -> tuple[str, ...]:
+        """What follows from it; returns what was left out."""
+        if self.faults.authoritative:
+            return ("what is derived: the rows that it follows from do not fit",)
+        left_out: list[str] = []
+        check_derived(self._connection, self.faults, quorum=self._core.quorum)
+        vectors = self._check_embedder(vectors, left_out)
+        self._check_contents(vectors=vectors)
+        self._check_limits(left_out)
+        return tuple(left_out)
+
+    def _check_embedder(self, vectors: bool, left_out: list[str]) -> bool:
+        if not vectors:
+            left_out.append("vectors: not asked for")
+            return False
+        known = self._connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+        if known != self._core.embedder_mark:
+            left_out.append(f"vectors: they are of {known}, this memory has {self._core.embedder_mark}")
+            return False
+        return True
+
+    def _check_contents(self, *, vectors: bool) -> None:
+        connection, total = self._connection, _count(self._connection, "version")
+        labels = Labels(connection, self.faults)
+
+        def odd(n: int, what: str, problem: str) -> None:
+            labels.add(n, "text" if what == "text" else "version", problem)
+
+        def embed(texts: Sequence[str]) -> list[bytes]:
+            return [to_blob(vector) for vector in embed_texts(self._core.embedder, texts)]
+
+        check_contents(
+            connection, total, odd, embed if vectors else None, lambda n: self._progress("contents", n, total)
+        )
+
+    def _check_limits(self, left_out: list[str]) -> None:
+        known = self._connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
+        if known != self._core.policies.revision:
+            left_out.append("time limits: another process has put another policy into force; open the store again")
+            return
+        labels = Labels(self._connection, self.faults)
+        for n, stored, wanted in wrong_limits(self._connection, self._core.policies):
+            labels.add(n, "version", f"valid_until is {stored}; by policy it is {wanted}")
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Nobody wants to know."""
+
+
+def _finding(fault: Fault | None) -> Finding | None:
+    return None if fault is None else Finding(fault.entry, fault.problem)
+
+
+def _count(connection: Connection, table: str) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table}").get)
+
+
+def _check_schema(connection: Connection, faults: Faults) -> None:
+    """Tables, indexes and nothing else: a trigger or a view could make rows say what they do not."""
+    listed = "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+    fresh = apsw.Connection(":memory:")
+    try:
+        fresh.execute(SCHEMA)
+        wanted = set(fresh.execute(listed))
+    finally:
+        fresh.close()
+    found = set(connection.execute(listed))
+    for kind, name in sorted(wanted - found):
+        faults.add("schema", f"{kind} {name}", "is not there", seq=0)
+    for kind, name in sorted(found - wanted):
+        faults.add("schema", f"{kind} {name}", "does not belong in a memlineage store", seq=0)
+
+
+def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> None:
+    meta: dict[str, Any] = dict(connection.execute("SELECT name, value FROM meta"))
+    end = record.last + 1
+    for name in sorted(meta.keys() - _META):
+        faults.add("meta", f"meta {name}", "nothing of that name is kept here", seq=end)
+    if meta.get("policy") != record.revision:
+        problem = f"is not the generation of the last policy event, {record.revision}"
+        faults.add("meta", "meta policy", problem, seq=record.revised)
+    if record.revision is None:
+        return
+    policies = _kept_policies(meta.get("policy_set"))
+    if policies is None or policies.revision != record.revision:
+        faults.add("meta", "meta policy_set", f"is not the policy of revision {record.revision}", seq=record.revised)
+        return
+    levels = {name: int(level) for name, level in policies.principals.items()}
+    if meta.get("policy_levels") != orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode():
+        faults.add("meta", "meta policy_levels", "are not the levels that the policy grants", seq=record.revised)
+
+
+def _kept_policies(kept: object) -> PolicySet | None:
+    try:
+        found = PolicySet.from_kept(kept) if isinstance(kept, bytes) else None
+    except msgspec.DecodeError:
+        return None
+    return None if found is None or not found.genuine or found.kept() != kept else found
