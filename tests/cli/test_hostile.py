@@ -96,6 +96,9 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
         "authorize": [["authorize", HOSTILE, "--arg", f"a={HOSTILE}", "--because", root]],
         "decisions": [["decisions"]],
         "policy": [["policy", "explain", HOSTILE], ["policy", "check", ids["policy"] + HOSTILE]],
+        "checkpoint": [["checkpoint"], ["checkpoint", "--witness", f"/nowhere/{HOSTILE}"]],
+        "prove": [["prove", child], ["prove", HOSTILE], ["prove", child, "--signing-key", HOSTILE]],
+        "rotate-key": [["rotate-key", "--to", f"/nowhere/{HOSTILE}"], ["rotate-key"]],
         "reembed": [["reembed", "--embedder", HOSTILE]],
         "import": [["import", ids["talk"], "--name", HOSTILE, *skip] for skip in ([], ["--skip-bad"])],
         "init": [["init", f"/nowhere/{HOSTILE}"]],
@@ -107,7 +110,7 @@ def invocations(desk: Any, ids: dict[str, str]) -> Iterator[list[str]]:
     for name, given in lines(ids).items():
         for line in given:
             where = [] if line[:2] == ["policy", "check"] else ["--db", str(desk.file)]
-            whose = [] if name in {"decisions", "policy", "reembed", "init"} else scoped
+            whose = [] if name in {"checkpoint", "rotate-key", "decisions", "policy", "reembed", "init"} else scoped
             yield [*line, *where, *whose]
 
 

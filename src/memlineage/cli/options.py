@@ -61,7 +61,7 @@ class OnStore(Printing):
     ] = None  # fmt: skip
 
     @contextmanager
-    def memory(self, *, create: bool = False) -> Iterator[Memory]:
+    def memory(self, *, create: bool = False, signing_key: Path | None = None) -> Iterator[Memory]:
         """The open memory; a file that does not exist is made only on request, so that no typo makes one."""
         from memlineage.cli.stores import known_embedder
         from memlineage.engine.memory import Memory
@@ -70,7 +70,8 @@ class OnStore(Printing):
         if not create:
             self.require()
         embedder = known_embedder(path) if self.embedder is None else self.embedder
-        with Memory.open(path, policies=self.policies or None, embedder=embedder) as memory:
+        policies = self.policies or None
+        with Memory.open(path, policies=policies, embedder=embedder, signing_key=signing_key) as memory:
             yield memory
 
     def on(self, path: Path | None) -> Self:
@@ -116,11 +117,19 @@ class InScope(OnStore):
     @contextmanager
     def scope(self, *, create: bool = False) -> Iterator[Scope]:
         """The scope that was asked for, on the open memory."""
+        with self.memory_and_scope(create=create) as (_, scope):
+            yield scope
+
+    @contextmanager
+    def memory_and_scope(
+        self, *, create: bool = False, signing_key: Path | None = None
+    ) -> Iterator[tuple[Memory, Scope]]:  # fmt: skip
+        """The same, with the memory."""
         if self.user is None and self.agent is None:
             raise ScopeRequiredError("name whose memory it is: --user ID, or --agent ID for an agent's own")
-        with self.memory(create=create) as memory:
+        with self.memory(create=create, signing_key=signing_key) as memory:
             scope = memory.scope(user=self.user, agent=self.agent, session=self.session, tenant=self.tenant)
             if self.acting_as is not None:
                 named = self.acting_as if ":" in self.acting_as else f"agent:{self.acting_as}"
                 scope = scope.acting_as(named)
-            yield scope
+            yield memory, scope
