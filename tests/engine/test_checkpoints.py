@@ -191,3 +191,14 @@ def test_a_signature_that_fits_but_is_by_the_wrong_key_is_found(path: Path) -> N
 
 def id_of(key: SigningKey, made: ml.Checkpoint) -> str:
     return VerifierKey(made.origin, key.public).key_id.hex()
+
+
+def test_a_changed_tile_is_found_by_whoever_checks_everything() -> None:
+    with open_memory() as memory:
+        fill(memory, 260)
+        assert_consistent(memory)
+        for change in ("UPDATE tile SET hash = zeroblob(32)", "UPDATE tile SET i = 1", "DELETE FROM tile"):
+            with memory._core.database.writing() as connection:
+                connection.execute(change)
+            with pytest.raises(AssertionError, match=r"tile \(1, 0\): its hash is"):
+                assert_consistent(memory)

@@ -1,9 +1,10 @@
 """`assert_consistent`: one predicate for every store, after every test.
 
-Four kinds of finding, each naming the row: what refers to nothing (here), what the ledger does not account for
-(`testing/record.py`), derived values that are not what a recomputation gives (`testing/recompute.py`), and search
-structures that are not what the contents give (`testing/searchable.py`). The later ones build on the earlier, so a
-store that fails an early stage is not asked about the rest.
+Five kinds of finding, each naming the row: what refers to nothing (here), what the ledger does not account for
+(`testing/record.py`), derived values that are not what a recomputation gives (`testing/recompute.py`), search
+structures that are not what the contents give (`testing/searchable.py`), and what was signed over other events
+(`testing/signed.py`). The later ones build on the earlier, so a store that fails an early stage is not asked about
+the rest.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from memlineage.store.database import Connection, fetch
 from memlineage.testing.recompute import derive
 from memlineage.testing.record import record_findings
 from memlineage.testing.searchable import searchable_findings
+from memlineage.testing.signed import signed_ledger_findings
 from memlineage.testing.tables import Tables, VersionRow, WallRow, read_tables
 
 __all__ = ["assert_consistent", "inconsistencies"]
@@ -57,6 +59,7 @@ def inconsistencies(memory: Memory) -> list[str]:
         if not found:
             found += _derived(tables, memory)
         found += searchable_findings(connection, tables, memory)
+        found += signed_ledger_findings(connection, tables)
         return found
 
 
