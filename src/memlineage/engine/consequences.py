@@ -91,6 +91,8 @@ class ConsequencesVerbs:
         last = _END if until is None else check_instant(until, name="until")
         with self._core.write() as writer:
             numbers = [n for (n,) in fetch(writer.connection, QUERIES["said_between"], (principal, first, last))]
+            if not numbers:
+                return []
             for unit in read_units(writer.connection, writer.names, writer.states, numbers).values():
                 acting = background(Scope.of(unit.wall))
                 self._enforcement.act_on("invalidate", acting, unit, by=HOST, now_us=writer.now_us, names=writer.names)
