@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
+from tests.support import Clock, nothing_written, open_memory
+
 import memlineage as ml
 from memlineage.testing.consistency import assert_consistent
-from tests.support import Clock, nothing_written, open_memory
 
 
 def test_distrusting_someone_who_said_nothing_changes_nothing() -> None:
