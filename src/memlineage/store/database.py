@@ -19,6 +19,7 @@ from typing import Any, Final
 import apsw
 
 from memlineage.errors import StoreError
+from memlineage.store.holding import Hold
 from memlineage.store.migrations import migrate
 from memlineage.store.sql import SCHEMA
 
@@ -60,8 +61,10 @@ class Database:
         self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._writing_thread: int | None = None
         self._closed = False
+        self._hold = Hold(path, on_disk=path != MEMORY)
         with self._translated():
             self._writer = self._connect()
+            self._hold.take()
             self._prepare(self._writer)
 
     def _connect(self) -> apsw.Connection:
@@ -69,6 +72,7 @@ class Database:
             connection = apsw.Connection(MEMORY)
         else:
             connection = apsw.Connection(str(Path(self.path)), vfs=self._vfs)
+        self._hold.add(connection)
         connection.set_busy_timeout(_BUSY_MS)
         _patiently(lambda: self._refuse_foreign(connection))
         _patiently(lambda: connection.pragma("journal_mode", "wal"))
@@ -109,23 +113,27 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """The write transaction: commits at the end, rolls back on any error. One at a time per process."""
+        self._hold.check_process()
         with self._lock, self._translated():
             self._refuse_if_closed()
             if self._writing_thread is not None:
                 raise StoreError("a write was started inside a write; callbacks must not call the memory they serve")
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._writing_thread = threading.get_ident()
+            self._hold.check_file()
+            self._undo_leftovers(self._writer)
             try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._writing_thread = threading.get_ident()
                 yield self._writer
+                self._hold.check_process()
                 self._writer.execute("COMMIT")  # the commit point
             finally:
                 self._writing_thread = None
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+                self._undo_leftovers(self._writer)
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """A snapshot to read from. Inside a write of the same thread it is that write's own view."""
+        self._hold.check_process()
         if self._writing_thread == threading.get_ident():
             yield self._writer
             return
@@ -136,14 +144,32 @@ class Database:
             return
         with self._translated():
             connection = self._reader()
-            if connection.in_transaction:
+            if self._is_reading():
                 yield connection
                 return
-            connection.execute("BEGIN")
+            self._hold.check_file()
+            self._undo_leftovers(connection)
+            holder = _Holder()
+            self._local.holder = weakref.ref(holder)
             try:
+                connection.execute("BEGIN")
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                self._local.holder = None
+                self._undo_leftovers(connection)
+
+    def _undo_leftovers(self, connection: apsw.Connection) -> None:
+        """End a transaction that is still open, as an interrupt between any two steps may leave one.
+
+        Not in a child that was forked inside it: rolling back clears what the parent has written to the shared index.
+        """
+        if connection.in_transaction and not self.inherited:
+            connection.execute("ROLLBACK")
+
+    def _is_reading(self) -> bool:
+        """Whether this thread has a snapshot. An interrupted read may leave one behind, but nobody who holds it."""
+        holder = getattr(self._local, "holder", None)
+        return holder is not None and holder() is not None
 
     def _reader(self) -> apsw.Connection:
         self._refuse_if_closed()
@@ -156,12 +182,20 @@ class Database:
         return connection
 
     def close(self) -> None:
-        """Close every connection. Closing twice is harmless."""
+        """Close every connection. Closing twice is harmless, and so is closing what a parent process opened."""
+        if self.inherited:
+            return
         with self._lock:
             self._closed = True
             for connection in list(self._readers):
                 connection.close()
             self._writer.close()
+            self._hold.release()
+
+    @property
+    def inherited(self) -> bool:
+        """Whether a parent process opened it, before it forked this one."""
+        return self._hold.inherited
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
@@ -193,6 +227,10 @@ _CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     (apsw.CorruptError, "the database is damaged; restore a backup"),
     (apsw.IOError, "the disk reported an error; whether the act is recorded is not sure: check the disk and try again"),
 )
+
+
+class _Holder:
+    """Lives as long as the block that reads from a snapshot."""
 
 
 def _patiently(attempt: Callable[[], object]) -> None:
