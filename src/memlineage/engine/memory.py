@@ -233,7 +233,7 @@ class Memory:
     def close(self) -> None:
         """Close the store; decisions that still wait are written first."""
         try:
-            if self._core.log.waiting:
+            if self._core.log.waiting and not self._core.database.inherited:
                 self._core.write_log()
         finally:
             self._core.database.close()
