@@ -23,6 +23,7 @@ CLI, PYTHON = DOCS / "cli.md", DOCS / "python-api.md"
 ROWS = re.compile(r" \(rows? [A-H]\d(, [A-H]\d)*\)")
 SECTION = re.compile(r"^(Args|Attributes|Keys|Raises):$")
 # Options that most commands share are told once, under the heading of the help page.
+FACADES = ("AsyncMemory", "AsyncScope", "Memory", "Scope")
 SHARED = ("Which memory", "Whose memory, and as whom", "Output")
 
 CLI_HEAD = """\
@@ -247,7 +248,8 @@ def python_page() -> str:
     kinds = {name: getattr(ml, name) for name in ml.__all__}
     errors = [n for n, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, ml.MemLineageError)]
     words = [n for n, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, enum.Enum)]
-    values = [n for n, kind in kinds.items() if n not in {*errors, *words, "Memory", "Scope", "Step", "carry"}]
+    functions = [n for n, kind in kinds.items() if inspect.isfunction(kind)]
+    values = [n for n in kinds if n not in {*errors, *words, *functions, *FACADES, "Step"}]
     profiles = [f"- `{name}`: {', '.join(f'{k} {v:g}' for k, v in told(w))}" for name, w in PROFILES.items()]
     return "\n".join(
         [
@@ -258,7 +260,9 @@ def python_page() -> str:
             RANKING_HEAD,
             "\n".join(profiles) + "\n",
             facade(ml.Step, "step"),
-            f"## carry\n\n`carry(function)`: {told_by(ml.carry.__doc__)}\n",
+            f"## AsyncMemory\n\n{told_by(ml.AsyncMemory.__doc__)}\n",
+            f"## AsyncScope\n\n{told_by(ml.AsyncScope.__doc__)}\n",
+            *(f"## {n}\n\n`{signature(n, kinds[n])}`: {told_by(kinds[n].__doc__)}\n" for n in functions),
             "## Values\n",
             *map(value, values),
             "## Words\n",

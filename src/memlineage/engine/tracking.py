@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
@@ -33,6 +33,8 @@ __all__ = ["Step", "carry", "implied_parents", "took", "tracked"]
 P = ParamSpec("P")
 R = TypeVar("R")
 Parent = tuple[Ref, float, Role]
+Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Does what takes time where it holds nobody up."""
 _WEAK = 0.1  # enough to taint, too little to carry standing
 
 
@@ -226,7 +228,13 @@ def _streamed(stream: _Stream, inner: Generator[Any, Any, Any]) -> Generator[Any
         stream.finish()
 
 
-async def _streamed_async(stream: _Stream, inner: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+async def _here(work: Callable[[], Any]) -> Any:
+    return work()
+
+
+async def _streamed_async(
+    stream: _Stream, inner: AsyncGenerator[Any, Any], aside: Aside = _here
+) -> AsyncGenerator[Any, Any]:
     try:
         resume = inner.asend(None)
         while True:
@@ -246,7 +254,7 @@ async def _streamed_async(stream: _Stream, inner: AsyncGenerator[Any, Any]) -> A
                 return
             resume = inner.asend(sent) if caught.error is None else inner.athrow(caught.error)
     finally:
-        stream.finish()
+        await aside(stream.finish)
 
 
 def _text(render: Callable[[Any], str], result: Any) -> str:
@@ -254,9 +262,14 @@ def _text(render: Callable[[Any], str], result: Any) -> str:
 
 
 def tracked(
-    scope: Scope, function: Callable[P, R], render: Callable[[Any], str], options: Mapping[str, Any]
+    scope: Scope,
+    function: Callable[P, R],
+    render: Callable[[Any], str],
+    options: Mapping[str, Any],
+    aside: Aside = _here,
 ) -> Callable[P, R]:
-    """The function, remembering what it returned. An exception is not a result: nothing is written for it.
+    """The function, remembering what it returned. An exception is not a result: nothing is written for it. What an
+    asynchronous one returned is written `aside`.
 
     A generator hangs on the step that it was called in, wherever it is consumed. So its wrapper is a plain function
     that returns a generator, and `inspect.isgeneratorfunction` says no of it.
@@ -271,14 +284,16 @@ def tracked(
 
         @functools.wraps(function)
         async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
-            mine = call(args, kwargs)
+            mine = await aside(lambda: call(args, kwargs))
             with mine.whole():
                 result = await function(*args, **kwargs)
-            mine.wrote(_text(render, result), result)
+            await aside(lambda: mine.wrote(_text(render, result), result))
             return result
 
     elif inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        streamed: Any = _streamed_async if inspect.isasyncgenfunction(function) else _streamed
+        streamed: Any = _streamed
+        if inspect.isasyncgenfunction(function):
+            streamed = functools.partial(_streamed_async, aside=aside)
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:

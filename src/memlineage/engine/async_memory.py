@@ -1,0 +1,207 @@
+"""`AsyncMemory`, derived from `Memory` by `tests/engine/test_async_twins.py`: do not edit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Self
+
+from memlineage.engine.async_scope import AsyncScope
+from memlineage.engine.asynchronous import AsyncOpening
+from memlineage.engine.core import Clock
+from memlineage.engine.inputs import Limits
+from memlineage.engine.keyring import KeySource
+from memlineage.engine.memory import Memory
+from memlineage.engine.results import Consequences
+from memlineage.engine.tools import Refresh
+from memlineage.engine.workers import WORKERS
+from memlineage.ledger.checkpoint import Checkpoint
+from memlineage.ledger.proof import Proof
+from memlineage.model.ids import Ref
+from memlineage.model.principal import Integrity
+from memlineage.model.unit import Unit
+from memlineage.policy import Document, PolicySet
+from memlineage.recall.embedding import Embedder
+from memlineage.store.database import MEMORY
+
+__all__ = ["AsyncMemory"]
+
+
+class AsyncMemory(AsyncOpening):
+    """`Memory` for asynchronous programs: the same names with the same parameters, awaited.
+
+    Not awaited, since they read and write nothing: `open`, `scope`, `policies`, `embedder`, `path`.
+    The verbs run in a few threads; see `memlineage.engine.workers`.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] = MEMORY,
+        *,
+        policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet | None = None,
+        default_policies: bool = True,
+        embedder: Embedder | str | None = None,
+        clock: Clock | None = None,
+        durability: str = "full",
+        limits: Limits | None = None,
+        vfs: str | None = None,
+        signing_key: KeySource | None = None,
+        workers: int = WORKERS,
+    ) -> Self:
+        """Open a store, or create it.
+
+        Args:
+            path: a SQLite file, or `:memory:`.
+            policies: files, folders, mappings or documents, on top of the default set; or a whole `PolicySet`. Left
+                out, what the file was last filled under stays in force; `[]` means the default set alone.
+            default_policies: leave the default set out only if yours replaces it: an empty set refuses everything.
+            embedder: an embedder or its name. Left out, the one that filled the file; in a new file, `wordllama`
+                where it is installed, else the lexical one.
+            clock: returns the present as an aware datetime; the system's if left out.
+            durability: `full` survives power loss at every commit; `normal` may lose the last ones, never consistency.
+            limits: quotas.
+            vfs: a registered SQLite VFS, for tests of storage faults.
+            signing_key: what signs checkpoints: a file (Ed25519, PEM), or as bytes its text or 32-byte seed. Left out,
+                the file `<path>.key`, of mode 600, which the first checkpoint makes.
+            workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.
+
+        Raises:
+            PolicyDocumentError: with all faults of all documents.
+            StoreError: the file cannot be opened, is no store, or has another embedder's vectors.
+        """
+        return cls(
+            lambda: Memory.open(
+                path,
+                policies=policies,
+                default_policies=default_policies,
+                embedder=embedder,
+                clock=clock,
+                durability=durability,
+                limits=limits,
+                vfs=vfs,
+                signing_key=signing_key,
+            ),
+            workers,
+        )
+
+    def scope(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        tenant: str = "default",
+        domain: str | None = None,
+    ) -> AsyncScope:
+        """A scope of the host program. `domain` chooses which domain's policy documents apply; left out, all of them
+        restrict. Raises `ScopeRequiredError` without a user or an agent.
+        """
+        return AsyncScope(
+            self._workers, self._memory.scope(user=user, agent=agent, session=session, tenant=tenant, domain=domain)
+        )
+
+    async def register(
+        self, principal: str, *, level: str | Integrity | None = None, verifier: bool | None = None
+    ) -> None:
+        """Set the level of a principal (UNTRUSTED, INTERNAL, TRUSTED), or let it verify. Everything that was written
+        from its words follows at once.
+        """
+        return await self._workers.run(lambda: self._memory.register(principal, level=level, verifier=verifier))
+
+    async def register_tool(
+        self,
+        name: str,
+        run: Callable[..., Any] | None = None,
+        *,
+        integrity: str | Integrity | None = None,
+        refresh: Refresh | None = None,
+        cost: float = 0.0,
+        backup: str | None = None,
+        compensate: Callable[..., Any] | None = None,
+    ) -> None:
+        """Make a tool known: how `act` runs it, how its values are refreshed, what that costs, what stands in for
+        it, how an action of it is compensated. A tool that reads open content is `integrity="UNTRUSTED"`.
+        """
+        return await self._workers.run(
+            lambda: self._memory.register_tool(
+                name,
+                self._workers.bridged(run),
+                integrity=integrity,
+                refresh=self._workers.bridged(refresh),
+                cost=cost,
+                backup=backup,
+                compensate=self._workers.bridged(compensate),
+            )
+        )
+
+    async def register_comparer(self, kind: str, same: Callable[[str, str], bool]) -> None:
+        """How two contents of a kind are found to say the same (early cutoff); asked once per distinct earlier form."""
+        return await self._workers.run(lambda: self._memory.register_comparer(kind, same))
+
+    async def distrust(
+        self, principal: str, *, since: datetime | None = None, until: datetime | None = None, reason: str | None = None
+    ) -> list[Consequences]:
+        """Invalidate everything that a principal said in a span of time, in one transaction."""
+        return await self._workers.run(
+            lambda: self._memory.distrust(principal, since=since, until=until, reason=reason)
+        )
+
+    async def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
+        """The latest decisions that were logged, newest first."""
+        return await self._workers.run(lambda: self._memory.decisions(limit=limit))
+
+    async def reembed(self) -> int:
+        """Compute every vector anew with this memory's embedder; returns how many."""
+        return await self._workers.run(self._memory.reembed)
+
+    async def checkpoint(self, witness: str | os.PathLike[str] | None = None) -> Checkpoint:
+        """Sign what the ledger holds now: how many events, and the root of the Merkle tree over them (semantics.md,
+        section 7). The same checkpoint again if nothing was added since. The first makes the key, if none was given.
+
+        Args:
+            witness: a file, best on another machine, that gets the signed note. It is what a rewritten history shows
+                against, even one that was signed with the stolen key.
+
+        Raises:
+            LedgerError: the key cannot be used; or the ledger does not lead on from what was signed before, here or in
+                the witness: then nothing is signed.
+        """
+        return await self._workers.run(lambda: self._memory.checkpoint(witness))
+
+    async def rotate_key(self, signing_key: KeySource | None = None) -> Checkpoint:
+        """Put another key into force. Both keys sign the checkpoint that says so; the old one signs nothing after it.
+
+        Args:
+            signing_key: the new key, as for `open`. Left out, one is made where the old one lies.
+
+        Raises:
+            LedgerError: there is no key yet, the old one is not to be had, or the new one was in force before.
+        """
+        return await self._workers.run(lambda: self._memory.rotate_key(signing_key))
+
+    async def prove(self, unit: Unit | Ref | str) -> Proof:
+        """The proof that a version was written and what it said, for `verify_proof`: under the latest checkpoint, or
+        under a new one if that does not cover it. Of something erased it proves that it was written, not what it said.
+
+        Raises:
+            UnknownUnitError: there is no such version.
+            LedgerError: the ledger is damaged: a proof from it would fail.
+        """
+        return await self._workers.run(lambda: self._memory.prove(unit))
+
+    @property
+    def policies(self) -> PolicySet:
+        """The generation in force."""
+        return self._memory.policies
+
+    @property
+    def embedder(self) -> Embedder:
+        """What turns text into vectors here."""
+        return self._memory.embedder
+
+    @property
+    def path(self) -> str:
+        """The file, or `:memory:`."""
+        return self._memory.path
