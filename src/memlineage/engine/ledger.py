@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import apsw
 import msgspec
@@ -32,6 +33,9 @@ __all__ = ["Against", "Claim", "claims_of", "extends", "keys_of_events", "signed
 
 Against = str | os.PathLike[str] | Checkpoint
 """A checkpoint, the text of its note, or a witness file."""
+
+_ALL: Final = -(2**63)
+"""Below every size: in a table that others may have written to, sizes under 1 count as well."""
 
 Roots = Callable[[int], bytes | None]
 """The root of the first so many events; None where there are not so many."""
@@ -190,7 +194,7 @@ def signed_findings(connection: apsw.Connection, *, root_at: Roots | None = None
     """
     keys, found = keys_of_events(connection)
     found += _key_rows(keys, read_keys(connection))
-    rows = checkpoint_rows(connection)
+    rows = checkpoint_rows(connection, after=_ALL)
     roots = root_at or recomputed_roots(connection, [row.size for row in rows]).get
     size = ledger_size(connection)
     kept = {row.size for row in rows}

@@ -14,6 +14,7 @@ from memlineage.engine.core import Clock, Core
 from memlineage.engine.decisions import read_decisions
 from memlineage.engine.inputs import Limits, parse_target
 from memlineage.engine.keyring import Keyring, KeySource, keyring_of
+from memlineage.engine.ledger import Against
 from memlineage.engine.opening import (
     admit_policy,
     check_embedder,
@@ -24,6 +25,7 @@ from memlineage.engine.opening import (
     reembed,
 )
 from memlineage.engine.parts import Parts
+from memlineage.engine.reports import Progress, VerifyReport
 from memlineage.engine.results import Consequences
 from memlineage.engine.scope import Scope
 from memlineage.engine.tools import Refresh, Tool
@@ -214,6 +216,25 @@ class Memory:
             LedgerError: the ledger is damaged: a proof from it would fail.
         """
         return self._signed.prove(parse_target(unit, pinned=True))
+
+    def verify(
+        self, against: Against | None = None, *, vectors: bool = True, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Hold every row against the ledger, the ledger against what was signed, and what is derived against the rules
+        (semantics.md, section 7): in one snapshot, as a stream, while others read and write.
+
+        Args:
+            against: a checkpoint, the text of its note, or a witness file that was kept elsewhere: it shows a history
+                that was cut short or rewritten, even by whoever has the key.
+            vectors: leave out to spare computing every vector anew, which takes most of the time.
+            progress: is told what is being checked, how much of it is done, and how much there is.
+
+        Raises:
+            LedgerError: what is given as `against` cannot be read, or holds no checkpoint.
+        """
+        from memlineage.engine.verification import verify  # numpy, which opening a store does without
+
+        return verify(self._core, against=against, vectors=vectors, progress=progress)
 
     @property
     def policies(self) -> PolicySet:

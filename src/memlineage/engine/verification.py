@@ -181,16 +181,16 @@ def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> 
         faults.add("meta", f"meta {name}", "nothing of that name is kept here", seq=end)
     if meta.get("policy") != record.revision:
         problem = f"is not the generation of the last policy event, {record.revision}"
-        faults.add("meta", "meta policy", problem, seq=record.revised)
+        faults.add("meta", "meta policy", problem, seq=end)
     if record.revision is None:
         return
     policies = _kept_policies(meta.get("policy_set"))
     if policies is None or policies.revision != record.revision:
-        faults.add("meta", "meta policy_set", f"is not the policy of revision {record.revision}", seq=record.revised)
+        faults.add("meta", "meta policy_set", f"is not the policy of revision {record.revision}", seq=end)
         return
     levels = {name: int(level) for name, level in policies.principals.items()}
     if meta.get("policy_levels") != orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode():
-        faults.add("meta", "meta policy_levels", "are not the levels that the policy grants", seq=record.revised)
+        faults.add("meta", "meta policy_levels", "are not the levels that the policy grants", seq=end)
 
 
 def _kept_policies(kept: object) -> PolicySet | None:

@@ -72,14 +72,14 @@ class ActCheck:
         """Whether an event is about this principal."""
         return p in self._registered
 
-    def registered(self) -> None:
+    def registered(self, end: int) -> None:
         """Levels and verifiers, as last registered."""
         for p, level, verifier in self._connection.execute("SELECT p, level, verifier FROM principal ORDER BY p"):
             if p in self._registered:
                 seq, *last = self._registered[p]
                 if [level, verifier] != last:
                     problem = f"level {level}, verifier {verifier} are not those registered by event {seq}"
-                    self._add("principal", f"principal {p}", problem, seq)
+                    self._add("principal", f"principal {p}", problem, end)
 
     # Causes ----------------------------------------------------------------------------------------------------
 

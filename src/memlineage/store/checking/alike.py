@@ -81,12 +81,10 @@ class AlikeCheck:
         """The class that the version joined; None if it is like some of one, or like several."""
         first = self._joined_class(olders[-1])
         if not isinstance(said.same, int):
-            members = [n for (n,) in self._connection.execute(
-                "SELECT n FROM alike WHERE c = ? AND n < ? ORDER BY n", (first, said.n)
-            )] or [first]  # fmt: skip
-            if members != olders:
+            rows = self._connection.execute("SELECT n FROM alike WHERE c = ? AND n < ?", (first, said.n))
+            if sorted({first, *(n for (n,) in rows)}) != olders:
                 return None
-        self._joined[first] = said.seq
+        self._joined.setdefault(first, said.seq)
         return first
 
     def _joined_class(self, n: int) -> int:
@@ -112,7 +110,7 @@ class AlikeCheck:
             self._add(self._next[0], "no event wrote this row", seq)
             self._next = next(self._rows, None)
         for n in self._unjoined.keys() - self._joined.keys():
-            self._add(n, "is a class of its own, and no version joined it", self._unjoined[n])
+            self._add(n, "is a class of its own, and no version joined it", seq)
         for n in self._joined.keys() - self._unjoined.keys():
             if self._connection.execute("SELECT c FROM alike WHERE n = ?", (n,)).get != n:
                 self._add(n, "is the first of its class, and the row is not there", self._joined[n])

@@ -28,7 +28,7 @@ def check_extra(connection: Connection, record: RecordCheck, faults: Faults) -> 
     if found.get("cause", 0) != _count(connection, "cause"):
         _causes(connection, faults, end)
     if found.get("lifted cause", 0) != _count(connection, "cause WHERE lifted IS NOT NULL"):
-        _lifts(connection, faults)
+        _lifts(connection, faults, end)
     if found.get("endorsement", 0) != _count(connection, "endorsement"):
         _endorsements(connection, faults, end)
     if found.get("principal", 0) != _count(connection, "principal"):
@@ -58,9 +58,8 @@ def _units(connection: Connection, record: RecordCheck, faults: Faults) -> None:
         if not met:
             faults.add("unit", f"unit {u} ({unit})", "has no version", seq=record.last + 1, depth=Depth.RECORD)
         elif met != highest:
-            seq = connection.execute("SELECT max(seq) FROM version WHERE u = ?", (u,)).get
             problem = f"latest is {highest}, its highest version {met}"
-            faults.add("unit", f"unit {u} ({unit})", problem, seq=seq, depth=Depth.RECORD)
+            faults.add("unit", f"unit {u} ({unit})", problem, seq=record.last + 1, depth=Depth.RECORD)
 
 
 def _contests(connection: Connection, record: RecordCheck, faults: Faults) -> None:
@@ -85,16 +84,15 @@ def _waivers(connection: Connection, record: RecordCheck, faults: Faults) -> Non
     rows, events = record.versions.waived, record.acts.waived
     odd = {n for n, waived in enumerate(rows) if waived} if any(rows) else set()
     for n in sorted(odd ^ events):
-        seq = connection.execute("SELECT seq FROM version WHERE n = ?", (n,)).get or record.last + 1
         problem = "no event waived its time limit" if n in odd else "its time limit was waived, the row denies it"
-        faults.add("version", f"version {n}", problem, seq=seq, depth=Depth.RECORD)
+        faults.add("version", f"version {n}", problem, seq=record.last + 1, depth=Depth.RECORD)
 
 
 def _destroyed(record: RecordCheck, faults: Faults) -> None:
     """Content goes with an erasing event, and only with it."""
-    for n, seq in record.versions.gone.items():
+    for n in record.versions.gone:
         if n not in record.acts.erased:
-            faults.add("version", f"version {n}", "has no content, and no event erased it", seq=seq)
+            faults.add("version", f"version {n}", "has no content, and no event erased it", seq=record.last + 1)
 
 
 # Rows that no event left: looked for only where their number is wrong ----------------------------------------------
@@ -122,12 +120,12 @@ def _causes(connection: Connection, faults: Faults, end: int) -> None:
             faults.add("cause", f"cause {seq} of version {n}", "no event wrote it", seq=end, depth=depth)
 
 
-def _lifts(connection: Connection, faults: Faults) -> None:
+def _lifts(connection: Connection, faults: Faults, end: int) -> None:
     for n, seq, lifted in connection.execute("SELECT n, seq, lifted FROM cause WHERE lifted IS NOT NULL"):
         event = _event(connection, lifted, EventKind.LIFT)
         if event is None or (event.n, event.cause) != (n, seq):
             problem = f"event {lifted} did not lift it"
-            faults.add("cause", f"cause {seq} of version {n}", problem, seq=seq, depth=Depth.RECORD)
+            faults.add("cause", f"cause {seq} of version {n}", problem, seq=end, depth=Depth.RECORD)
 
 
 def _endorsements(connection: Connection, faults: Faults, end: int) -> None:

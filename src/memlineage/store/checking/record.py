@@ -45,7 +45,6 @@ class RecordCheck:
         leaves: the Merkle tree over the leaves, with its root at the sizes asked for.
         last: the last `seq`.
         revision: the policy generation that the last policy event took into force.
-        revised: the `seq` of that event.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class RecordCheck:
         self.leaves = TileCheck(connection, faults, sizes)
         self.last = 0
         self.revision: str | None = None
-        self.revised = 0
         self._written = 0
         self._rows: Iterator[VersionRow] = version_rows(connection)
         self._row: VersionRow | None = next(self._rows, None)
@@ -92,9 +90,10 @@ class RecordCheck:
             if ts_us < before:
                 self._bad_event(seq, f"ts_us {ts_us} is before the {before} of an earlier event")
             before = max(before, ts_us)
-            append(leaf)
+            digest = sha256(b"\x00" + data).digest()
+            append(digest)
             self.last = seq
-            if sha256(b"\x00" + data).digest() != leaf:
+            if digest != leaf:
                 self._bad_event(seq, "its leaf is not the RFC 6962 leaf hash of its data")
             event: Any = decode(kind, data)
             if event is None:
@@ -170,7 +169,7 @@ class RecordCheck:
     # Other events ----------------------------------------------------------------------------------------------
 
     def _policy(self, said: Policy) -> None:
-        self.revision, self.revised = said.revision, said.seq
+        self.revision = said.revision
 
     def _setting(self, said: Setting) -> None:
         if said.record != RECORD_LAYOUT:
@@ -189,6 +188,6 @@ class RecordCheck:
             self._edge = next(self._edges, None)
         self.acts.found["edge"] = self._late
         self.alike.finish(end)
-        self.acts.registered()
+        self.acts.registered(end)
         self.leaves.finish()
         self.versions.places.check_unused(end)

@@ -102,7 +102,7 @@ class VersionCheck:
         self.latest = array("i", bytes(4 * (units + 1)))
         self.contests = bytearray(contests + 1)
         self.waived = bytearray(events + 1)
-        self.gone: dict[int, int] = {}
+        self.gone: set[int] = set()
         self.contexts: set[bytes] = set()
 
     def check(self, row: VersionRow, said: Write) -> None:
@@ -110,6 +110,10 @@ class VersionCheck:
         if row.seq != said.seq or row.recorded_us != said.ts_us or row.version != said.version:
             self._add(row, said, f"seq, recorded_us or version are not those of event {said.seq}", Depth.RECORD)
         wall = self.places.wall(row.w, row.ns, said.seq)
+        if wall is None and row.unit_wall == row.w:
+            self._faults.add("wall", f"wall {row.w}", "is not there, and versions stand in it", seq=said.seq)
+        elif wall is None:
+            self._add(row, said, f"stands in wall {row.w}, which is not there")
         fits = wall is not None and self._check_values(row, said, wall)
         if wall is not None and row.ns != wall.ns and self.places.sound(row.w):
             self._add(row, said, f"namespace {row.ns} is not that of its wall {row.w}", Depth.RECORD)
@@ -134,7 +138,7 @@ class VersionCheck:
         """Content and record against their commitments; whether they fit."""
         content, salt = row.content, row.salt
         if content is None or salt is None:
-            self.gone[row.n] = said.seq
+            self.gone.add(row.n)
             if content is not None or salt is not None:
                 self._add(row, said, "content and salt are destroyed together or not at all")
             return True
