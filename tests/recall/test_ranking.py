@@ -17,10 +17,8 @@ from memlineage.recall.ranking import (
     Score,
     Weights,
     fuse,
-    fuse_hits,
     weights_for,
 )
-from memlineage.recall.vectors import Hits
 
 UNIT = st.floats(0, 1)
 
@@ -174,20 +172,3 @@ def test_fused_scores_are_bounded_and_rise_with_either_side(
     assert ((fused >= 0) & (fused <= 1 + 1e-9)).all()
     above = (cosine[:, None] >= cosine) & (bm25[:, None] <= bm25)
     assert (fused[:, None] + 1e-9 >= fused)[above].all()
-
-
-def test_text_hits_get_their_cosines_and_all_are_ordered() -> None:
-    cosines = {1: 0.9, 2: 0.5, 3: 0.8}
-    fused = fuse_hits(
-        Hits(ids(1, 2), floats(0.9, 0.5)),
-        Hits(ids(3, 2), floats(-6, -3)),
-        lambda unseen: floats(*(cosines[i] for i in unseen.tolist())),
-        vector_share=0.5,
-    )
-    assert fused.ids.tolist() == [3, 2, 1]
-    assert fused.scores.tolist() == pytest.approx([0.5 * 8 / 9 + 0.5, 0.5 * 5 / 9 + 0.25, 0.5])
-
-
-def test_two_empty_searches_fuse_to_nothing() -> None:
-    nothing = Hits(ids(), floats())
-    assert fuse_hits(nothing, nothing, lambda unseen: floats(), vector_share=0.5).ids.tolist() == []

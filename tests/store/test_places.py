@@ -7,17 +7,25 @@ import pytest
 
 import memlineage as ml
 from memlineage.engine.inputs import Target
-from memlineage.store.places import Places, read_places
+from memlineage.recall.embedding import embed_query
+from memlineage.store.places import DEEPEST, Places, read_depths
+from memlineage.store.search import Sight
 
-DEEPEST = 4
 CREATORS = ("user:ann", "reasoning", "tool:feed", "external:web")
 
 
-def places_of(memory: ml.Memory, units: list[ml.Unit], deepest: int = DEEPEST) -> Places:
+def places_of(memory: ml.Memory, units: list[ml.Unit]) -> Places:
+    """As the search has them at hand; depths are those of the tables, too."""
     scope = memory.scope(user="ann")._acting.scope
     with memory._core.read() as snapshot:
         numbers = [snapshot.resolve(scope, Target(unit.id, unit.version)).n for unit in units]
-        return read_places(snapshot.connection, numbers, deepest=deepest)
+        sight = Sight(tuple(snapshot.names.namespaces(scope)), scope)
+        vector = embed_query(memory.embedder, "statement")
+        pool = memory._parts.retrieval._search.pool(snapshot.connection, sight, "statement", vector, 1)
+        assert pool is not None
+        places = pool.places_of(numbers)
+        assert dict(zip(numbers, places.depth.tolist(), strict=True)) == read_depths(snapshot.connection, numbers)
+        return places
 
 
 def ways_up(units: list[ml.Unit]) -> dict[ml.Ref, list[ml.Ref]]:
@@ -46,6 +54,8 @@ def grown(memory: ml.Memory, chance: random.Random, count: int) -> list[ml.Unit]
             late = chance.choice(units[:-5])
             if late.creator != "user:ann":
                 scope.corroborate(late, depends_on=[scope.store(f"Witness {i}")])
+        if i % 5 == 4:
+            scope.retrieve("statement", limit=1)  # what comes next is added to what is at hand
     return [scope.get(unit.ref) for unit in units]
 
 
@@ -59,7 +69,6 @@ def test_depth_is_the_longest_way_up_cut_off_at_the_bound(memory: ml.Memory, see
 
     wanted = [longest(unit.ref) for unit in units]
     assert places_of(memory, units).depth.tolist() == [min(DEEPEST, depth) for depth in wanted]
-    assert places_of(memory, units, 99).depth.tolist() == wanted
     assert max(wanted) > DEEPEST
 
 
@@ -101,4 +110,33 @@ def test_what_was_said_of_a_unit_is_told_as_it_was_said(memory: ml.Memory) -> No
 
 
 def test_nothing_asked_is_nothing_told(memory: ml.Memory) -> None:
+    memory.scope(user="ann").store("Statement")
     assert [len(getattr(places_of(memory, []), name)) for name in Places.__dataclass_fields__] == [0] * 6
+
+
+def test_an_edge_that_comes_late_deepens_what_hangs_below_it_as_far_as_depths_are_told_apart() -> None:
+    memory = ml.Memory.open(embedder="lexical")
+    scope = memory.scope(user="ann")
+    chain = [scope.store("Heard", creator="tool:feed")]
+    for i in range(4):
+        chain.append(scope.store(f"Step {i}", creator="reasoning", depends_on=chain[-1]))
+    assert places_of(memory, chain).depth.tolist() == [0, 1, 2, 3, 4]
+    scope.corroborate(chain[0], depends_on=[scope.store("A witness")])
+    assert places_of(memory, chain).depth.tolist() == [1, 2, 3, 4, 4]
+
+
+def test_a_parent_in_another_namespace_counts_for_depth_and_gets_its_child() -> None:
+    memory = ml.Memory.open(embedder="lexical")
+    planner, both = memory.scope(agent="planner"), memory.scope(user="ann", agent="planner")
+    rule = planner.store("Agents book early", creator="agent:planner")
+    deeper = planner.store("Agents book cheaply", creator="agent:planner", depends_on=rule)
+    planner.retrieve("agents")
+    plan = both.store("Book early", creator="reasoning", depends_on=deeper)
+    assert places_of(memory, [plan]).depth.tolist() == [2]
+    scope = planner._acting.scope
+    with memory._core.read() as snapshot:
+        sight = Sight(tuple(snapshot.names.namespaces(scope)), scope)
+        vector = embed_query(memory.embedder, "agents")
+        pool = memory._parts.retrieval._search.pool(snapshot.connection, sight, "agents", vector, 5)
+    assert pool is not None
+    assert (pool.n.tolist(), pool.places.fan_out.tolist()) == ([1, 2], [0, 1])

@@ -32,17 +32,17 @@ from memlineage.policy import Budget, Decision, Effect, ObligationKind, fall_bac
 from memlineage.recall.constraints import ConstraintCandidate, rank_constraints
 from memlineage.recall.embedding import embed_query
 from memlineage.recall.importance import importance
-from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Ranking, Score, fuse_hits, weights_for
-from memlineage.recall.vectors import Hits, from_blob
+from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Ranking, Score, fuse, weights_for
 from memlineage.store.filters import compile_filter
-from memlineage.store.places import Places, read_places
-from memlineage.store.search import Search, Sight
+from memlineage.store.places import Places
+from memlineage.store.search import Pool, Search, Sight, listed
+from memlineage.store.units import current_among
 
 __all__ = ["Retrieval"]
 
 _POOL: Final = 200
 _ROUNDS: Final = 3
-_DEPTH: Final = 4
+_ATTEMPTS: Final = 3
 
 
 class Retrieval:
@@ -56,7 +56,7 @@ class Retrieval:
 
     def forget_vectors(self) -> None:
         """They were computed anew: read them again."""
-        self._search = Search(self._core.embedder.dimension)
+        self._search.forget()
 
     def retrieve(self, acting: Acting, query: Query) -> Found:
         """Search, rank, decide; fetch what policy wants fresh, and search again."""
@@ -76,10 +76,17 @@ class Retrieval:
         self, acting: Acting, query: Query, vector: NDArray[np.float32], given_up: set[int]
     ) -> tuple[Found, list[Stale]]:
         """One search, and what it found that should be fetched again first; `given_up` could not be."""
-        with self._core.read() as snapshot:
-            self._core.check_vectors(snapshot.connection)
-            run = _Run(self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query, given_up)
-            return run.answer(vector), list(run.stale.values())
+        for attempt in range(_ATTEMPTS + 1):
+            with self._core.read() as snapshot:
+                self._core.check_vectors(snapshot.connection)
+                run = _Run(
+                    self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query, given_up
+                )
+                # Another thread may have searched a later state meanwhile. Who reads inside an older read stays there.
+                found = run.answer(vector, alone=attempt == _ATTEMPTS)
+                if found is not None:
+                    return found, list(run.stale.values())
+        raise AssertionError("a search by itself always answers")
 
     def listing(
         self, acting: Acting, *, filter: Mapping[str, Any] | None, status: Sequence[str] | None, limit: int | None
@@ -90,7 +97,7 @@ class Retrieval:
         with self._core.read() as snapshot:
             namespaces = tuple(snapshot.names.namespaces(acting.scope))
             sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
-            numbers = self._search.listed(snapshot.connection, sight, current=wanted is None)
+            numbers = listed(snapshot.connection, sight, current=wanted is None)
             units = snapshot.units(numbers)
             shown: list[Unit] = []
             withheld: list[Withheld] = []
@@ -136,9 +143,13 @@ class _Run:
         self.stale: dict[int, Stale] = {}
         self.decisions: dict[Ref, Decision] = {}
 
-    def answer(self, vector: NDArray[np.float32]) -> Found:
-        """Units, constraints and what was withheld."""
-        ranking = self._ranked(self._candidates(vector))
+    def answer(self, vector: NDArray[np.float32], *, alone: bool) -> Found | None:
+        """Units, constraints and what was withheld; None if the search knows of more than this snapshot shows."""
+        size = max(_POOL, 4 * self._query.limit)
+        pool = self._search.pool(self._snapshot.connection, self._sight, self._query.text, vector, size, alone=alone)
+        if pool is None:
+            return None
+        ranking = self._ranked(pool)
         shown: list[Unit] = []
         withheld: list[Withheld] = []
         scores: dict[Ref, Score] = {}
@@ -153,48 +164,23 @@ class _Run:
                 break
         return Found(
             units=tuple(shown),
-            constraints=self._constraints(vector),
+            constraints=self._constraints(pool, vector),
             withheld=tuple(withheld),
             scores=scores,
             decisions=self.decisions,
         )
 
-    def _candidates(self, vector: NDArray[np.float32]) -> Hits:
-        """The nearest and the best-matching, dead ones among them: they have to be reported as withheld."""
-        pool = max(_POOL, 4 * self._query.limit)
-        connection, search, sight = self._snapshot.connection, self._search, self._sight
-        by_vector = search.by_vector(connection, sight, vector, pool, live=False)
-        by_text = search.by_text(connection, sight, self._query.text, pool, live=False)
-        # Enough dead ones could crowd the living out; without one, the living are what was found.
-        if len(by_vector.ids) == pool and search.any_dead(connection, by_vector.ids):
-            by_vector = _merged(by_vector, search.by_vector(connection, sight, vector, pool, live=True))
-        if len(by_text.ids) == pool and search.any_dead(connection, by_text.ids):
-            by_text = _merged(by_text, search.by_text(connection, sight, self._query.text, pool, live=True))
-        return fuse_hits(
-            by_vector,
-            by_text,
-            lambda wanted: search.cosines(sight, vector, wanted),
-            vector_share=self._core.embedder.vector_share,
-            noise=self._core.embedder.noise,
-        )
-
-    def _ranked(self, hits: Hits) -> Ranking:
-        numbers = hits.ids.tolist()
-        places = self._places(numbers)
-        reach = self._distances()
-        distance = None
-        if reach:
-            distance = np.array([reach.get(n, np.inf) for n in numbers], dtype=np.float64)
+    def _ranked(self, pool: Pool) -> Ranking:
+        embedder = self._core.embedder
+        semantic = fuse(pool.cosine, -pool.matched, vector_share=embedder.vector_share, noise=embedder.noise)
         candidates = Candidates(
-            ids=hits.ids,
-            semantic=hits.scores,
-            importance=self._importance(places),
-            distance=distance,
-            age_us=self._ages(places),
+            ids=pool.n,
+            semantic=semantic,
+            importance=self._importance(pool.places),
+            distance=self._distances(pool.n),
+            age_us=self._ages(pool.places),
         )
-        chosen = (
-            self._query.ranker if numbers else None
-        )  # a ranker of the caller's need not bear having nothing to rank
+        chosen = self._query.ranker if len(pool.n) else None  # one of the caller's need not bear having nothing to rank
         ranker: Ranker = chosen or LineageRanker(weights_for(self._query.profile))
         return ranker.rank(candidates)
 
@@ -204,14 +190,12 @@ class _Run:
         for start in range(0, len(numbers), self._query.limit):
             yield from self._snapshot.units(numbers[start : start + self._query.limit]).items()
 
-    def _distances(self) -> dict[int, int]:
+    def _distances(self, numbers: NDArray[np.int64]) -> NDArray[np.float64] | None:
         if not self._query.focus:
-            return {}
+            return None
         focus = [self._snapshot.resolve(self._acting.scope, target).n for target in self._query.focus]
-        return distances(self._snapshot.graph, focus)
-
-    def _places(self, numbers: Sequence[int]) -> Places:
-        return read_places(self._snapshot.connection, numbers, deepest=_DEPTH)
+        reach = distances(self._snapshot.graph, focus)
+        return np.array([reach.get(n, np.inf) for n in numbers.tolist()], dtype=np.float64)
 
     def _ages(self, places: Places) -> NDArray[np.int64]:
         return np.maximum(self._snapshot.now_us - places.recorded_us, 0)
@@ -256,21 +240,20 @@ class _Run:
         self.decisions[unit.ref] = decision
         return decision
 
-    def _constraints(self, vector: NDArray[np.float32]) -> tuple[Unit, ...]:
+    def _constraints(self, pool: Pool, vector: NDArray[np.float32]) -> tuple[Unit, ...]:
         """What the user stated that binds this task, however far its wording is from the query (row D3)."""
         if not self._query.constraints:
             return ()
-        rows = dict(self._search.constrains(self._snapshot.connection, self._sight))
-        units = self._snapshot.units(list(rows))
+        units = self._snapshot.units(current_among(self._snapshot.connection, pool.binding.tolist()))
         stated = {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
         usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}
         if not usable:
             return ()
-        weight = dict(zip(usable, self._importance(self._places(list(usable))).tolist(), strict=True))
+        weight = dict(zip(usable, self._importance(pool.places_of(list(usable))).tolist(), strict=True))
         candidates = [
             ConstraintCandidate(
                 id=n, content=unit.content, subject=unit.subject, tags=unit.tags, kind=unit.kind,
-                importance=weight[n], vector=None if rows[n] is None else from_blob(rows[n]),
+                importance=weight[n], vector=pool.vector_of(n),
             )
             for n, unit in usable.items()
         ]  # fmt: skip
@@ -294,11 +277,6 @@ def _statuses(names: Any) -> set[Status]:
 
 def _may_be_stale(unit: Unit) -> bool:
     return unit.status in {Status.EXPIRED, Status.PENDING}
-
-
-def _merged(one: Hits, two: Hits) -> Hits:
-    numbers, first = np.unique(np.concatenate([one.ids, two.ids]), return_index=True)
-    return Hits(numbers, np.concatenate([one.scores, two.scores])[first])
 
 
 def _flagged(unit: Unit, decision: Decision) -> Unit:

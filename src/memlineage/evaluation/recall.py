@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,13 @@ import numpy as np
 
 from memlineage.errors import CapabilityError
 from memlineage.recall.embedders import Embedder, by_name, embed_query, embed_texts
-from memlineage.recall.ranking import fuse_hits
+from memlineage.recall.ranking import fuse
 from memlineage.recall.text import index_terms, match_expression, query_terms
-from memlineage.recall.vectors import Hits, NamespaceMatrix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 __all__ = ["RecallRow", "lookups", "small"]
 
@@ -60,12 +60,13 @@ class _TextIndex:
         rows = [(i, index_terms(text)) for i, text in enumerate(texts)]
         self._connection.executemany("INSERT INTO haystack(rowid, body) VALUES (?, ?)", rows)
 
-    def search(self, question: str) -> Hits:
-        """Ids and BM25 of what matches, best first."""
-        sql = "SELECT rowid, bm25(haystack) AS score FROM haystack WHERE haystack MATCH ? ORDER BY score, rowid"
-        found = self._connection.execute(sql, (match_expression(query_terms(question)),)).fetchall()
-        ids = np.array([row[0] for row in found], dtype=np.int64)
-        return Hits(ids, np.array([row[1] for row in found], dtype=np.float64))
+    def scores(self, question: str, count: int) -> NDArray[np.float64]:
+        """How well each of the texts matches; 0 where it does not."""
+        sql = "SELECT rowid, -bm25(haystack) FROM haystack WHERE haystack MATCH ?"
+        found = np.zeros(count)
+        for row, score in self._connection.execute(sql, (match_expression(query_terms(question)),)):
+            found[row] = score
+        return found
 
 
 def small(embedders: Sequence[str] = EMBEDDERS) -> list[RecallRow]:
@@ -79,9 +80,8 @@ def small(embedders: Sequence[str] = EMBEDDERS) -> list[RecallRow]:
             embedder = by_name(name)
         except CapabilityError:
             continue
-        matrix = NamespaceMatrix(embedder.dimension)
-        matrix.append(np.arange(len(texts)), embed_texts(embedder, texts))
-        rows += [_row(embedder, language, listed, texts, matrix, index) for language, listed in pairs.items()]
+        vectors = embed_texts(embedder, texts)
+        rows += [_row(embedder, language, listed, texts, vectors, index) for language, listed in pairs.items()]
     return rows
 
 
@@ -90,7 +90,7 @@ def lookups() -> float:
     document = _document()
     texts = [text for listed in document["pairs"].values() for _, text in listed]
     index = _TextIndex(texts)
-    firsts = [_first(index.search(word)) == texts.index(text) for word, text in document["lookups"]]
+    firsts = [_first(index.scores(word, len(texts))) == texts.index(text) for word, text in document["lookups"]]
     return sum(firsts) / len(firsts)
 
 
@@ -99,28 +99,22 @@ def _row(
     language: str,
     listed: Sequence[Sequence[str]],
     texts: Sequence[str],
-    matrix: NamespaceMatrix,
+    vectors: NDArray[np.float32],
     index: _TextIndex,
 ) -> RecallRow:
     right = {"vector": 0, "text": 0, "fused": 0}
     for question, text in listed:
-        query = embed_query(embedder, question)
-        near, matched = matrix.search(query, len(texts)), index.search(question)
-        fused = fuse_hits(
-            near,
-            matched,
-            partial(matrix.scores, query),
-            vector_share=embedder.vector_share,
-            noise=embedder.noise,
-        )
-        for side, hits in (("vector", near), ("text", matched), ("fused", fused)):
-            right[side] += _first(hits) == texts.index(text)
+        near = np.asarray(vectors @ embed_query(embedder, question), dtype=np.float64)
+        matched = index.scores(question, len(texts))
+        fused = fuse(near, -matched, vector_share=embedder.vector_share, noise=embedder.noise)
+        for side, scores in (("vector", near), ("text", matched), ("fused", fused)):
+            right[side] += _first(scores) == texts.index(text)
     shares = {side: round(count / len(listed), 3) for side, count in right.items()}
     return RecallRow(embedder=embedder.name, language=language, questions=len(listed), **shares)
 
 
-def _first(hits: Hits) -> int | None:
-    return int(hits.ids[0]) if len(hits.ids) else None
+def _first(scores: NDArray[np.float64]) -> int | None:
+    return int(np.argmax(scores)) if scores.any() else None
 
 
 def _document() -> dict[str, Any]:

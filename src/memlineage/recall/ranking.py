@@ -29,10 +29,9 @@ import numpy as np
 
 from memlineage.errors import InvalidInputError
 from memlineage.recall.importance import half_life_decay
-from memlineage.recall.vectors import Hits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -45,7 +44,6 @@ __all__ = [
     "Score",
     "Weights",
     "fuse",
-    "fuse_hits",
     "weights_for",
 ]
 
@@ -127,7 +125,7 @@ class Candidates:
 
     Attributes:
         ids: integer ids.
-        semantic: in [0, 1], from `fuse_hits`; 0 for one that came by lineage alone.
+        semantic: in [0, 1], from `fuse`; 0 for one that came by lineage alone.
         importance: in [0, 1].
         distance: undirected hops to the focus, infinite if not connected; None without a focus.
         age_us: microseconds since recorded or observed; None to leave recency out.
@@ -260,33 +258,3 @@ def fuse(cosine: ArrayLike, bm25: ArrayLike, *, vector_share: float, noise: floa
     vector = np.minimum(near / max(nearest, _LEAST_SPAN * (1.0 - noise)), 1.0)
     text = matched / best if best > 0.0 else matched
     return np.asarray(vector_share * vector + (1.0 - vector_share) * text, dtype=np.float64)
-
-
-def fuse_hits(
-    vector: Hits,
-    text: Hits,
-    cosine_of: Callable[[NDArray[np.int64]], NDArray[np.float64]],
-    *,
-    vector_share: float,
-    noise: float = 0.0,
-) -> Hits:
-    """The union of two searches, fused, best first, equal scores by rising id.
-
-    `vector` holds cosines, `text` what FTS5's `bm25()` gave. `cosine_of` gives the cosines of ids that only the text
-    search found; `NamespaceMatrix.scores` does that.
-    """
-    ids = np.union1d(vector.ids, text.ids)
-    cosine = _spread(ids, vector)
-    unseen = np.isin(ids, vector.ids, invert=True)
-    if unseen.any():
-        cosine[unseen] = cosine_of(ids[unseen])
-    scores = fuse(cosine, _spread(ids, text), vector_share=vector_share, noise=noise)
-    order = np.lexsort((ids, -np.round(scores, _DIGITS)))
-    return Hits(ids[order], scores[order])
-
-
-def _spread(ids: NDArray[np.int64], hits: Hits) -> NDArray[np.float64]:
-    """The scores of hits laid over sorted ids, 0 where there is none."""
-    laid = np.zeros(len(ids), dtype=np.float64)
-    laid[np.searchsorted(ids, hits.ids)] = hits.scores
-    return laid

@@ -174,15 +174,53 @@ SELECT v.n FROM version v JOIN principal p ON p.p = v.creator
 WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3
   AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 2) AND c.lifted IS NULL) ORDER BY v.n;
 
--- name: places  (what the ranking needs of a version itself)
-SELECT v.n, v.recorded_us, v.confidence, v.pinned,
-       NOT EXISTS (SELECT 1 FROM edge e WHERE e.child = v.n AND e.justification = 0 AND e.role <> 5)
-FROM carray(?1) c JOIN version v ON v.n = c.value;
+-- name: columns  (what a search keeps of the versions of a namespace)
+SELECT v.n, v.vector, v.w, v.kind IN ('verification', 'approval'), v.kind IN ('constraint', 'goal', 'preference'),
+       d.sz, v.creator, v.recorded_us, v.confidence, v.pinned
+FROM version v LEFT JOIN text_docsize d ON d.id = v.n WHERE v.ns = ?1 AND v.n > ?2 ORDER BY v.n;
 
--- name: foreign_children  (how many children others wrote)
-SELECT e.parent, count(DISTINCT e.child) FROM carray(?1) c JOIN edge e ON e.parent = c.value
-JOIN version p ON p.n = e.parent JOIN version k ON k.n = e.child
-WHERE e.role <> 5 AND k.creator <> p.creator GROUP BY e.parent;
+-- name: walls
+SELECT w, tenant, user, agent, session, visibility FROM carray(?1) c JOIN wall ON w = c.value;
+
+-- name: ways_up  (of the versions of a namespace)
+SELECT e.child, e.parent, e.justification FROM version v JOIN edge e ON e.child = v.n
+WHERE v.ns = ?1 AND v.n > ?2 AND e.role <> 5 ORDER BY v.n;
+
+-- name: foreign_children  (how many children others wrote, by version of a namespace)
+SELECT p.n, count(DISTINCT e.child) FROM version p JOIN edge e ON e.parent = p.n JOIN version k ON k.n = e.child
+WHERE p.ns = ?1 AND p.n > ?2 AND e.role <> 5 AND k.creator <> p.creator GROUP BY p.n;
+
+-- name: children_since  (the same of versions written after ?1, by parent wherever it stands)
+SELECT p.ns, p.n, count(DISTINCT e.child) FROM edge e JOIN version p ON p.n = e.parent JOIN version k ON k.n = e.child
+WHERE e.child > ?1 AND e.role <> 5 AND k.creator <> p.creator GROUP BY p.n;
+
+-- name: justified_since  (justifications that were added after an event)
+SELECT data FROM event WHERE seq > ?1 AND kind = 4;
+
+-- name: children_by  (parents that one late justification gave a child by somebody else for the first time)
+SELECT p.ns, p.n FROM edge e JOIN version p ON p.n = e.parent JOIN version k ON k.n = e.child
+WHERE e.child = ?1 AND e.justification = ?2 AND e.role <> 5 AND k.creator <> p.creator
+  AND NOT EXISTS (SELECT 1 FROM edge f WHERE f.child = ?1 AND f.justification < ?2 AND f.parent = e.parent AND f.role <> 5)
+GROUP BY p.n;
+
+-- name: namespaces_of
+SELECT v.ns, v.n FROM carray(?1) c JOIN version v ON v.n = c.value;
+
+-- name: steps_down
+SELECT DISTINCT e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value WHERE e.role <> 5;
+
+-- name: current_among
+SELECT v.n FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u WHERE u.current = v.n ORDER BY v.n;
+
+-- name: searched  (the moment a snapshot shows, in the terms of what is derived from it)
+SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT coalesce(max(n), 0) FROM version),
+       (SELECT block FROM text_data WHERE id = 1);
+
+-- name: term_rows  (where a term stands after a version, and how well it matches there)
+SELECT rowid, bm25(text, 0.0, 1.0) FROM text WHERE text MATCH ?1 AND rowid > ?2;
+
+-- name: term_count
+SELECT count(*) FROM text WHERE text MATCH ?1 AND rowid > ?2;
 
 -- name: latest_parents
 SELECT e.child, max(e.parent) FROM carray(?1) c JOIN edge e ON e.child = c.value WHERE e.role <> 5 GROUP BY e.child;

@@ -19,7 +19,7 @@ from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 
-__all__ = ["Shift", "read_refs", "read_units"]
+__all__ = ["Shift", "current_among", "read_refs", "read_units"]
 
 
 class Shift(msgspec.Struct, frozen=True):
@@ -45,6 +45,11 @@ def read_refs(connection: Connection, wanted: Collection[int]) -> dict[int, Ref]
         return {}
     rows = connection.execute(QUERIES["refs"], (ids(wanted),))
     return {n: Ref(unit, version) for n, unit, version in rows}
+
+
+def current_among(connection: Connection, wanted: Collection[int]) -> list[int]:
+    """Those of these versions that a bare id means, rising."""
+    return [n for (n,) in connection.execute(QUERIES["current_among"], (ids(wanted),))] if wanted else []
 
 
 def read_units(

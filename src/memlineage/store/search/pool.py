@@ -1,0 +1,237 @@
+"""From what is derived of some namespaces to the candidates of one query.
+
+A row is named by its position: its row in its namespace's columns, behind all rows of the namespaces before it. The
+nearest and the best-matching are taken whether or not they are in use, because what policy holds back has to be
+reported. Where they are so many that those out of use could have crowded the living out, the living are searched once
+more by themselves; without that, they are what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memlineage.model.state import Standing, unpack
+from memlineage.recall.vectors import Likeness, best_places
+from memlineage.store.database import Connection
+from memlineage.store.places import Places
+from memlineage.store.search.columns import Columns
+from memlineage.store.search.postings import Corpus, Posting, Term, matches
+from memlineage.store.sql import QUERIES
+from memlineage.store.states import BLOCK_SHIFT, BLOCK_SIZE
+
+__all__ = ["Part", "Pool", "draw"]
+
+_PLACES: Final[dict[str, type]] = {
+    "root": np.bool_, "fan_out": np.int64, "depth": np.int64, "recorded_us": np.int64, "confidence": np.float64,
+    "pinned": np.bool_,
+}  # fmt: skip
+# Per state byte: whether a version is plainly out of use.
+_OUT: Final = np.array([bool(s.own or s.lost or s.standing == Standing.CONTAMINATED) for s in map(unpack, range(256))])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Pool:
+    """Candidates, by rising integer id within each namespace. Arrays of one length.
+
+    Attributes:
+        n: integer ids.
+        cosine: likeness to the query's vector; 0 for one without a vector.
+        matched: how well the text matches, as BM25; 0 where it does not.
+        places: where they stand in the lineage.
+        binding: integer ids of all versions in sight that are of a kind that constrains, current or not.
+        searched: the namespaces all these were drawn from.
+    """
+
+    n: NDArray[np.int64]
+    cosine: NDArray[np.float64]
+    matched: NDArray[np.float64]
+    places: Places
+    binding: NDArray[np.int64]
+    searched: tuple[Columns, ...]
+
+    def vector_of(self, number: int) -> NDArray[np.float32] | None:
+        """The vector of a version of these namespaces; None if it has none."""
+        for columns in self.searched:
+            place, here = columns.find(np.array([number], np.int64))
+            if here[0] and not columns.hidden[place[0]]:
+                vector: NDArray[np.float32] = columns.vector[place[0]]
+                return vector
+        return None
+
+    def places_of(self, numbers: Sequence[int]) -> Places:
+        """Where other versions stand, of the namespaces that were searched, at the same moment."""
+        wanted = np.array(numbers, np.int64)
+        found: dict[str, NDArray[Any]] = {name: np.zeros(len(wanted), kind) for name, kind in _PLACES.items()}
+        for columns in self.searched:
+            place, here = columns.find(wanted)
+            for name, values in found.items():
+                values[here] = getattr(columns, name)[place[here]]
+        return Places(**found)
+
+
+class Part:
+    """One namespace in one search."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        visible: NDArray[np.bool_] | None,
+        postings: Sequence[tuple[Term, Posting]],
+        corpus: Corpus,
+        vector: NDArray[np.float32],
+    ) -> None:
+        """`visible` says which rows are in sight; None for all."""
+        self.columns = columns
+        self.visible = visible
+        self.allowed = visible
+        self._likeness = Likeness(columns.vector, vector)
+        self._postings = postings
+        self._corpus = corpus
+        self._matches: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
+
+    def narrow(self, chosen: NDArray[np.bool_]) -> None:
+        """Look at these rows only, as far as they are visible."""
+        self.allowed = chosen if self.visible is None else chosen & self.visible
+
+    def binding(self) -> NDArray[np.int64]:
+        """Visible versions of the kinds that constrain."""
+        rows = np.flatnonzero(self.columns.binds)
+        return self.columns.n[rows if self.visible is None else rows[self.visible[rows]]]
+
+    def nearest(self, k: int, allowed: NDArray[np.bool_] | None) -> _Found:
+        """The k nearest rows among the allowed."""
+        return _Found(*self._likeness.best(k, allowed))
+
+    def best_matching(self, k: int, allowed: NDArray[np.bool_] | None) -> _Found:
+        """The k best-matching rows among the allowed."""
+        if self._matches is None:
+            self._matches = matches(self._postings, self._corpus, len(self.columns))
+        rows, scores = self._matches
+        if allowed is not None:
+            seen = allowed[rows]
+            rows, scores = rows[seen], scores[seen]
+        best = best_places(scores, k)
+        return _Found(rows[best], scores[best])
+
+    def cosines(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Likeness of these rows."""
+        return self._likeness.exact(rows)
+
+    def living(self, connection: Connection) -> NDArray[np.bool_]:
+        """Which of the allowed rows are not plainly out of use."""
+        alive = ~_OUT[_codes(connection, self.columns.n)]
+        return alive if self.allowed is None else alive & self.allowed
+
+
+class _Found(NamedTuple):
+    """Rows, or positions, and their scores."""
+
+    at: NDArray[np.intp]
+    scores: NDArray[np.float64]
+
+
+_Side = Callable[[Part, int, "NDArray[np.bool_] | None"], _Found]
+
+
+def draw(connection: Connection, parts: Sequence[Part], size: int) -> Pool:
+    """The `size` nearest and best-matching, and the living among them if these could have been crowded out."""
+    if not parts:
+        return Pool(
+            n=np.empty(0, np.int64), cosine=np.empty(0), matched=np.empty(0),
+            binding=np.empty(0, np.int64), searched=(),
+            places=Places(**{name: np.empty(0, kind) for name, kind in _PLACES.items()}),
+        )  # fmt: skip
+    crowd = _Crowd(connection, parts, size)
+    near, text = crowd.found(Part.nearest), crowd.found(Part.best_matching)
+    positions = np.union1d(near.at, text.at)
+    cosine, matched = np.zeros(len(positions)), np.zeros(len(positions))
+    place = np.searchsorted(positions, near.at)
+    cosine[place] = near.scores
+    unseen = np.ones(len(positions), np.bool_)
+    unseen[place] = False
+    if unseen.any():
+        cosine[unseen] = crowd.each(positions[unseen], Part.cosines)
+    matched[np.searchsorted(positions, text.at)] = text.scores
+    return Pool(
+        n=crowd.numbers(positions),
+        cosine=cosine,
+        matched=matched,
+        places=Places(**{name: crowd.column(name, positions) for name in _PLACES}),
+        binding=np.concatenate([part.binding() for part in parts]),
+        searched=tuple(part.columns for part in parts),
+    )
+
+
+class _Crowd:
+    """Several parts as if they were one."""
+
+    def __init__(self, connection: Connection, parts: Sequence[Part], size: int) -> None:
+        self._connection = connection
+        self._parts = parts
+        self._size = size
+        ends = np.cumsum([len(part.columns) for part in parts])
+        self._starts = [0, *ends.tolist()]
+        self._alive: list[NDArray[np.bool_]] | None = None
+
+    def found(self, side: _Side) -> _Found:
+        """The best of all parts, by one side of the search."""
+        found = self._best(side, [part.allowed for part in self._parts])
+        if len(found.at) < self._size or not self._any_out(found.at):
+            return found
+        if self._alive is None:
+            self._alive = [part.living(self._connection) for part in self._parts]
+        living = self._best(side, self._alive)
+        at, first = np.unique(np.concatenate([found.at, living.at]), return_index=True)
+        return _Found(at, np.concatenate([found.scores, living.scores])[first])
+
+    def numbers(self, positions: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The versions at these positions."""
+        return self.column("n", positions)
+
+    def column(self, name: str, positions: NDArray[np.intp]) -> NDArray[Any]:
+        """What a column has at these positions."""
+        return self.each(positions, lambda part, rows: getattr(part.columns, name)[rows])
+
+    def each(
+        self, positions: NDArray[np.intp], ask: Callable[[Part, NDArray[np.intp]], NDArray[Any]]
+    ) -> NDArray[Any]:  # fmt: skip
+        """What the parts answer for these positions, which rise."""
+        if len(self._parts) == 1:
+            return ask(self._parts[0], positions)
+        cuts = np.searchsorted(positions, self._starts)
+        return np.concatenate(
+            [
+                ask(part, positions[first:last] - start)
+                for part, start, first, last in zip(self._parts, self._starts, cuts, cuts[1:], strict=False)
+            ]
+        )
+
+    def _best(self, side: _Side, allowed: Sequence[NDArray[np.bool_] | None]) -> _Found:
+        found = [side(part, self._size, mask) for part, mask in zip(self._parts, allowed, strict=True)]
+        if len(found) == 1:
+            return found[0]
+        at = np.concatenate([one.at + start for one, start in zip(found, self._starts, strict=False)])
+        order = np.argsort(at)
+        at, scores = at[order], np.concatenate([one.scores for one in found])[order]
+        best = np.lexsort((self.numbers(at), -scores))[: self._size]
+        return _Found(at[best], scores[best])
+
+    def _any_out(self, positions: NDArray[np.intp]) -> bool:
+        numbers = np.sort(self.numbers(np.sort(positions)))
+        return bool(_OUT[_codes(self._connection, numbers)].any())
+
+
+def _codes(connection: Connection, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The state bytes of rising version numbers."""
+    codes = np.zeros(len(numbers), np.uint8)
+    if len(numbers):
+        span = (int(numbers[0]) >> BLOCK_SHIFT, int(numbers[-1]) >> BLOCK_SHIFT)
+        for b, block in connection.execute(QUERIES["blocks_between"], span):
+            first, last = np.searchsorted(numbers, [b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT])
+            codes[first:last] = np.frombuffer(block, np.uint8)[numbers[first:last] & (BLOCK_SIZE - 1)]
+    return codes
