@@ -163,7 +163,11 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "short salt": (lambda p: {"salt": "00"}, "16 bytes"),
     "salt alone": (lambda p: {"content": None}, "belong together"),
     "content alone": (lambda p: {"salt": None}, "belong together"),
-    "root": (lambda p: {"note": p.note.replace("\n", "0\n", 1)}, "does not fit the text"),
+    "size in the note": (
+        lambda p: {"note": p.note.replace(f"\n{p.size}\n", f"\n{p.size}0\n")},
+        "does not fit the text",
+    ),
+    "origin": (lambda p: {"note": p.note.replace("\n", "0\n", 1)}, "signed by no known key"),
     "no note": (lambda p: {"note": ""}, "cut off"),
 }
 

@@ -168,6 +168,13 @@ def test_a_checkpoint_names_who_signed_it() -> None:
     assert repr(both) == f"<Checkpoint of 20852163 events, root 000102030405…, signed by {old} and {new}>"
 
 
+def test_the_key_of_another_log_does_not_vouch_for_this_one() -> None:
+    note = str(sign_note(TEXT, "other.example", OLD))
+    assert signers(parse_note(note), [VerifierKey("other.example", OLD.public)])
+    with pytest.raises(LedgerError, match="signed by no known key"):
+        read_checkpoint(note, [VerifierKey("other.example", OLD.public)])
+
+
 def test_extension_lines_are_kept_and_signed() -> None:
     head = TreeHead(NAME, 3, ROOT, ("more", "and more"))
     assert parse_tree_head(str(head)) == head

@@ -9,6 +9,8 @@ checkpoint that the witness has not seen; asking again hands it over.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +21,11 @@ from memlineage.engine.inputs import Target
 from memlineage.engine.keyring import Keyring, KeySource, keyring_of
 from memlineage.engine.ledger import Claim, unsigned
 from memlineage.engine.snapshot import resolve
-from memlineage.engine.witness import append_notes, read_notes
+from memlineage.engine.witness import append_notes, last_note
 from memlineage.errors import LedgerError
 from memlineage.ledger.checkpoint import Checkpoint, TreeHead, read_checkpoint, sign_checkpoint
 from memlineage.ledger.hashing import SALT_BYTES
-from memlineage.ledger.notes import VerifierKey, parse_note
+from memlineage.ledger.notes import VerifierKey
 from memlineage.ledger.proof import Proof, verify_proof
 from memlineage.ledger.signing import SigningKey
 from memlineage.ledger.tree import inclusion_proof
@@ -55,7 +57,7 @@ class Checkpoints:
     def checkpoint(self, witness: str | os.PathLike[str] | None) -> Checkpoint:
         """Sign what the ledger holds now; the same again if nothing was added since."""
         path = None if witness is None else Path(witness)
-        with self._core.write(let_time_pass=False) as writer:
+        with self._signing() as writer:
             keys = self._keys(writer)
             made = self._sign(writer.connection, keys, path, self._keyring.find(keys[-1].public))
         if path is not None:
@@ -64,7 +66,7 @@ class Checkpoints:
 
     def rotate(self, source: KeySource | None) -> Checkpoint:
         """Put another key into force: an event, and a checkpoint over it that both keys sign."""
-        with self._core.write(let_time_pass=False) as writer:
+        with self._signing() as writer:
             keys = read_keys(writer.connection)
             if not keys:
                 raise LedgerError("this ledger has no key yet: its first checkpoint makes one")
@@ -91,6 +93,12 @@ class Checkpoints:
 
     # ------------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _signing(self) -> Iterator[Writer]:
+        """What was signed must never be lost again, not even where single events may be."""
+        with self._core.database.durably(), self._core.write(let_time_pass=False) as writer:
+            yield writer
+
     def _keys(self, writer: Writer) -> tuple[KeyRow, ...]:
         """The keys of the ledger; the first is put into force by whoever signs first."""
         keys = read_keys(writer.connection)
@@ -109,7 +117,7 @@ class Checkpoints:
         if witness is not None:
             _seen(connection, witness, keys)
         if last is not None and last.size == size:
-            return read_checkpoint(last.note, [key.verifier for key in keys])
+            return _kept(last, keys)
         made = sign_checkpoint(TreeHead(keys[0].name, size, root_at(connection, size)), *by)
         put_checkpoint(connection, made)
         return made
@@ -124,7 +132,7 @@ class Checkpoints:
             seen = _seen(connection, path, keys)
             rotations = {key.retired for key in keys}
             missing = [
-                parse_note(row.note)
+                _kept(row, keys).note
                 for row in checkpoint_rows(connection, after=seen)
                 if row.size == made.size or (row.size < made.size and row.size in rotations)
             ]
@@ -156,12 +164,20 @@ def _proof(connection: apsw.Connection, n: int, seq: int, signed: CheckpointRow)
     )  # fmt: skip
 
 
+def _kept(row: CheckpointRow, keys: tuple[KeyRow, ...]) -> Checkpoint:
+    """A checkpoint that was signed before. The file may hold anything by now; what goes out is what was signed."""
+    kept = read_checkpoint(row.note, [key.verifier for key in keys])
+    if (kept.size, kept.root) != (row.size, row.root.hex()):
+        raise LedgerError(f"the checkpoint kept for {row.size} events is one of {kept.size} events: memlineage verify")
+    return kept
+
+
 def _seen(connection: apsw.Connection, witness: Path, keys: tuple[KeyRow, ...]) -> int:
     """How much the witness has seen. Raises `LedgerError` if this ledger does not lead on from that."""
-    notes = read_notes(witness)
-    if not notes:
+    note = last_note(witness)
+    if note is None:
         return 0
-    claim = Claim.of(str(witness), notes[-1])
+    claim = Claim.of(str(witness), note)
     problem = unsigned(claim, keys, ledger_size(connection))
     if problem is not None:
         raise LedgerError(f"{claim.where}: {problem}; {_UNSIGNED}")

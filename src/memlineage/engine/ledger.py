@@ -179,6 +179,8 @@ def keys_of_events(connection: apsw.Connection) -> tuple[tuple[KeyRow, ...], lis
         last = keys[-1] if keys else None
         if (row.k, said.replaces) != ((1, None) if last is None else (last.k + 1, last.k)):
             found.append(Finding(f"event {seq}", f"key {row.k} cannot come after {0 if last is None else last.k}"))
+        if last is not None and row.name != last.name:
+            found.append(Finding(f"event {seq}", f"its key is for {row.name}, those before it for {last.name}"))
         if last is not None:
             keys[-1] = KeyRow(last.k, last.name, last.public, last.added, seq)
         keys.append(row)

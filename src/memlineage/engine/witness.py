@@ -16,13 +16,25 @@ from memlineage.engine.durable import replace_file
 from memlineage.errors import LedgerError
 from memlineage.ledger.notes import Note, parse_note
 
-__all__ = ["append_notes", "read_notes", "split_notes"]
+__all__ = ["append_notes", "last_note", "read_notes"]
 
 _MODE: Final = 0o644  # checkpoints are made to be shown
 
 
 def read_notes(path: Path) -> list[Note]:
     """All notes of a witness file, oldest first; none if there is no file. Raises `LedgerError`."""
+    parts = _parts(path)
+    return [_note(path, parts, place) for place in range(0, len(parts), 2)]
+
+
+def last_note(path: Path) -> Note | None:
+    """The newest; None if there is none. What came before it was looked at when it was added."""
+    parts = _parts(path)
+    return _note(path, parts, len(parts) - 2) if parts else None
+
+
+def _parts(path: Path) -> list[str]:
+    """Texts and signatures in turn: a checkpoint has one empty line, between the two, and one follows it."""
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError:
@@ -31,30 +43,27 @@ def read_notes(path: Path) -> list[Note]:
         raise LedgerError(f"the witness {path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError:
         raise LedgerError(f"the witness {path} is no text: it holds no checkpoints") from None
-    return split_notes(text, str(path))
-
-
-def split_notes(text: str, where: str) -> list[Note]:
-    """Notes that follow one another, with an empty line between. A checkpoint itself has exactly one."""
-    parts = text.split("\n\n")
-    if not text.strip():
+    if not text:
         return []
+    parts = text.split("\n\n")
     if len(parts) % 2:
-        raise LedgerError(f"{where}: checkpoint {len(parts) // 2 + 1} is cut off, or is none")
-    found = []
-    for number, (body, lines) in enumerate(zip(parts[::2], parts[1::2], strict=True), start=1):
-        try:
-            found.append(parse_note(f"{body}\n\n{lines.removesuffix(chr(10))}\n"))
-        except LedgerError as error:
-            raise LedgerError(f"{where}, checkpoint {number}: {error}") from None
-    return found
+        raise LedgerError(f"{path}: checkpoint {len(parts) // 2 + 1} is cut off, or is none")
+    return parts
 
 
-def append_notes(path: Path, notes: Sequence[Note]) -> None:
+def _note(path: Path, parts: Sequence[str], place: int) -> Note:
+    end = "" if place + 2 == len(parts) else "\n"
+    try:
+        return parse_note(f"{parts[place]}\n\n{parts[place + 1]}{end}")
+    except LedgerError as error:
+        raise LedgerError(f"{path}, checkpoint {place // 2 + 1}: {error}") from None
+
+
+def append_notes(path: Path, notes: Sequence[str]) -> None:
     """Add notes at the end, durably, or leave the file as it was. Raises `LedgerError`."""
     try:
         before = path.read_bytes() if path.exists() else b""
-        text = "\n".join(map(str, notes)).encode()
+        text = "\n".join(notes).encode()
         replace_file(path, before + b"\n" + text if before else text, mode=_MODE)
     except OSError as error:
         raise LedgerError(

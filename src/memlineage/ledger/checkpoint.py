@@ -91,10 +91,14 @@ def sign_checkpoint(head: TreeHead, *keys: SigningKey) -> Checkpoint:
 
 
 def read_checkpoint(note: str | Note, known: Iterable[VerifierKey]) -> Checkpoint:
-    """A checkpoint from its note. Raises `LedgerError` if it cannot be read or no known key signed it."""
+    """A checkpoint from its note. Keys count that have the name of its origin: another log's key says nothing here.
+
+    Raises:
+        LedgerError: it cannot be read, or no known key signed it.
+    """
     parsed = parse_note(note) if isinstance(note, str) else note
-    keys = signers(parsed, known)
-    return _checkpoint(parsed, parse_tree_head(parsed.text), keys)
+    head = parse_tree_head(parsed.text)
+    return _checkpoint(parsed, head, signers(parsed, [key for key in known if key.name == head.origin]))
 
 
 def _checkpoint(note: Note, head: TreeHead, keys: tuple[VerifierKey, ...]) -> Checkpoint:

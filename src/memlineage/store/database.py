@@ -131,6 +131,17 @@ class Database:
                 self._undo_leftovers(self._writer)
 
     @contextmanager
+    def durably(self) -> Iterator[None]:
+        """What commits inside survives power loss with everything before it, whatever `durability` says."""
+        with self._lock, self._translated():
+            self._refuse_if_closed()
+            self._writer.pragma("synchronous", "FULL")
+            try:
+                yield
+            finally:
+                self._writer.pragma("synchronous", self._sync)
+
+    @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """A snapshot to read from. Inside a write of the same thread it is that write's own view."""
         self._hold.check_process()
