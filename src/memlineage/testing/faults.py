@@ -14,6 +14,16 @@ without the cache: use it within one process.
     ...                             # an operation raises StoreError
     abandon(memory)
     Memory.open(path, vfs="faulty") # what survived
+
+Every write, truncation, sync and deletion, every file opened and every lock taken is a *point*. `watch` numbers them
+from 0, `points` are those that went by, and `strike` lets one of them fail in one of the ways of `Fault`:
+
+    disk.watch()
+    memory.scope(user="alice").store("…")
+    points = list(disk.points)      # a dry run: "write memory.db-wal", …, "sync memory.db-wal"
+    disk.strike(len(points) - 1, Fault.STORED)
+
+`testing/fault_table.py` does that for every point of an act and every fault.
 """
 
 # ruff: noqa: N802 (methods that begin with x have the names that SQLite calls)
@@ -21,6 +31,8 @@ without the cache: use it within one process.
 from __future__ import annotations
 
 import contextlib
+import enum
+import os
 import random
 import threading
 from collections.abc import Iterator
@@ -31,40 +43,28 @@ from typing import Any, Final, Literal
 import apsw
 
 from memlineage.engine.memory import Memory
+from memlineage.testing.cached_files import SECTOR, CachedContent, keep, keep_prefix, sectors
 
-__all__ = ["SECTOR", "FaultyDisk", "Operation", "abandon"]
+__all__ = ["KILLED", "SECTOR", "Fault", "FaultyDisk", "Operation", "abandon"]
 
-SECTOR: Final = 512
-"""Bytes that a disk writes whole or not at all."""
+KILLED: Final = 9
+"""Exit code of a process that `Fault.KILLED` or `Fault.POWER` ended."""
 
-Operation = Literal["read", "write", "truncate", "sync", "open", "delete"]
+Operation = Literal["read", "write", "truncate", "sync", "open", "delete", "lock"]
 _CHANGES: Final = frozenset({"write", "truncate", "sync"})
 _KEPT: Final = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL
 _WRITABLE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
-Change = tuple[int, bytes | None]
-"""An unsynced write at an offset, or a truncation to a size."""
 
+class Fault(enum.Enum):
+    """What can become of an operation that fails."""
 
-class _Cache:
-    """One file as the operating system shows it, and what of that the disk does not have yet."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content = bytearray(content)
-        self.unsynced: list[Change] = []
-        self.dead = False
-
-    def change(self, offset: int, data: bytes | None) -> None:
-        _apply(self.content, offset, data)
-        self.unsynced.append((offset, data))
-
-
-def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
-    if data is None:
-        del content[offset:]
-    else:
-        content.extend(bytes(max(0, offset - len(content))))
-        content[offset : offset + len(data)] = data
+    LOST = "not stored, and an error"
+    STORED = "stored, but an error"
+    TORN = "stored in part, and an error"
+    FULL = "no file can grow from here on"
+    KILLED = "the process ends there"
+    POWER = "the machine ends there; of what was not synced, a part survives"
 
 
 class FaultyDisk(apsw.VFS):
@@ -76,6 +76,7 @@ class FaultyDisk(apsw.VFS):
         readonly: a database opened from now on cannot be written, and none can be made.
         capacity: bytes that all files together may have; None for no limit.
         changes: writes, truncations and syncs so far.
+        points: everything that can be struck, since the last `watch`, by operation and name of the file.
     """
 
     def __init__(self, name: str, *, honest: bool = True) -> None:
@@ -85,8 +86,10 @@ class FaultyDisk(apsw.VFS):
         self.readonly = False
         self.capacity: int | None = None
         self.changes = 0
-        self._caches: dict[str, _Cache] = {}
+        self.points: list[str] = []
+        self._caches: dict[str, CachedContent] = {}
         self._faults: list[_Fault] = []
+        self._strike: tuple[int, Fault, random.Random] | None = None
         self._cut: tuple[int, random.Random | None] | None = None
         self._lock = threading.RLock()
 
@@ -102,10 +105,18 @@ class FaultyDisk(apsw.VFS):
         """Lose power in place of a change (write, truncation or sync), once `after` of them have gone well."""
         self._cut = (self.changes + after, tear)
 
+    def watch(self) -> None:
+        """Number the points anew, from 0."""
+        self.points = []
+
+    def strike(self, at: int, fault: Fault, tear: random.Random | None = None) -> None:
+        """Let the point of that number fail, and no other; `tear` decides what survives a loss of power."""
+        self._strike = at, fault, tear or random.Random(at)
+
     def mend(self) -> None:
         """No more faults; what was lost stays lost."""
         self._faults.clear()
-        self._cut = None
+        self._cut = self._strike = None
         self.readonly, self.capacity = False, None
 
     def power_loss(self, tear: random.Random | None = None) -> None:
@@ -115,8 +126,14 @@ class FaultyDisk(apsw.VFS):
             for path, cache in self._caches.items():
                 cache.dead = True
                 if tear is not None:
-                    _keep_prefix(Path(path), cache.unsynced, tear)
+                    keep_prefix(Path(path), cache.unsynced, tear)
             self._caches.clear()
+
+    def kill(self) -> None:
+        """End this process at once. What was written is with the operating system, which keeps it."""
+        for path, cache in self._caches.items():
+            keep(Path(path), cache.unsynced)
+        os._exit(KILLED)
 
     # What SQLite calls -----------------------------------------------------------------------------------------
 
@@ -124,9 +141,10 @@ class FaultyDisk(apsw.VFS):
         """Open a file; temporary ones are none of our business."""
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         with self._lock:
-            self.check("open")
             if path is None or not flags[0] & _KEPT:
+                self.check("open")
                 return apsw.VFSFile("", name, flags)
+            self.check("open", path=path)
             if self.readonly and flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
                 flags[0] = flags[0] & ~_WRITABLE | apsw.SQLITE_OPEN_READONLY
             return _CachedFile(self, path, name, flags)
@@ -134,9 +152,11 @@ class FaultyDisk(apsw.VFS):
     def xDelete(self, filename: str, syncdir: bool) -> None:
         """Delete a file, cache and all. Deletions count as durable: SQLite deletes nothing that it still needs."""
         with self._lock:
-            self.check("delete")
+            struck = self.check("delete", path=filename)
             self._caches.pop(filename, None)
             super().xDelete(filename, syncdir)
+            if struck is not None:
+                raise apsw.IOError("it was deleted, and the disk says that it was not")
 
     def xAccess(self, pathname: str, flags: int) -> bool:
         """Whether a file is there: one that has not reached the disk is."""
@@ -146,25 +166,46 @@ class FaultyDisk(apsw.VFS):
 
     # What files call -------------------------------------------------------------------------------------------
 
-    def cache(self, path: str, file: apsw.VFSFile) -> _Cache:
+    def cache(self, path: str, file: apsw.VFSFile) -> CachedContent:
         """The cache of a file, read from the disk when it is opened first."""
         if path not in self._caches:
             size = apsw.VFSFile.xFileSize(file)
-            self._caches[path] = _Cache(apsw.VFSFile.xRead(file, size, 0) if size else b"")
+            self._caches[path] = CachedContent(apsw.VFSFile.xRead(file, size, 0) if size else b"")
         return self._caches[path]
 
-    def check(self, operation: Operation, growth: int = 0) -> None:
-        """Raise what was asked for, or cut the power if it is time."""
+    def check(self, operation: Operation, growth: int = 0, *, path: str | None = None) -> Fault | None:
+        """Raise what was asked for, or end what was to end; `STORED` and `TORN` are left to the caller."""
         if self._cut is not None and operation in _CHANGES and self.changes >= self._cut[0]:
             self.power_loss(self._cut[1])
             raise apsw.IOError("the power was cut")
         for fault in self._faults:
             if fault.strikes(operation):
                 raise fault.error(f"a fault was injected into {operation}")
+        struck = None if path is None or operation == "read" else self._pass(operation, path)
         if operation in _CHANGES:
             self.changes += 1
         if growth > 0 and self.capacity is not None and growth + self._used() > self.capacity:
             raise apsw.FullError(f"the disk holds {self.capacity} bytes")
+        return struck
+
+    def _pass(self, operation: Operation, path: str) -> Fault | None:
+        """Count a point, and strike if it is the one."""
+        point = len(self.points)
+        self.points.append(f"{operation} {Path(path).name}")
+        if self._strike is None or point != self._strike[0]:
+            return None
+        _, fault, tear = self._strike
+        if fault is Fault.KILLED:
+            self.kill()
+        if fault is Fault.POWER:
+            self.power_loss(tear)
+            os._exit(KILLED)
+        if fault is Fault.FULL:
+            self.capacity = self._used()
+            return None
+        if fault is Fault.LOST or operation in ("open", "lock") or (fault is Fault.TORN and operation == "delete"):
+            raise apsw.IOError(f"a fault was injected into {operation}")
+        return fault
 
     def _used(self) -> int:
         return sum(len(cache.content) for cache in self._caches.values())
@@ -204,18 +245,21 @@ class _CachedFile(apsw.VFSFile):
     def __init__(self, disk: FaultyDisk, path: str, name: Any, flags: list[int]) -> None:
         super().__init__("", name, flags)
         self._disk = disk
+        self._path = path
         self._readonly = bool(flags[0] & apsw.SQLITE_OPEN_READONLY)
         self._cache = disk.cache(path, self)
 
     @contextlib.contextmanager
-    def _operation(self, operation: Operation, growth: int = 0) -> Iterator[_Cache]:
+    def _operation(self, operation: Operation, growth: int = 0) -> Iterator[tuple[CachedContent, Fault | None]]:
         with self._disk.locked():
             if self._cache.dead:
                 raise apsw.IOError("the power was cut")
             if self._readonly and operation != "read":
                 raise apsw.ReadOnlyError("the disk is read-only")
-            self._disk.check(operation, growth)
-            yield self._cache
+            struck = self._disk.check(operation, growth, path=self._path)
+            yield self._cache, struck
+            if struck is not None:
+                raise apsw.IOError(f"a fault was injected into {operation}: {struck.value}")
 
     def excepthook(
         self, etype: type[BaseException] | None, evalue: BaseException | None, etraceback: TracebackType | None
@@ -225,58 +269,46 @@ class _CachedFile(apsw.VFSFile):
 
     def xRead(self, amount: int, offset: int) -> bytes:
         """From the cache; fewer bytes than asked at the end of the file."""
-        with self._operation("read") as cache:
+        with self._operation("read") as (cache, _):
             return bytes(cache.content[offset : offset + amount])
 
     def xWrite(self, data: Any, offset: int) -> None:
         """Into the cache. The data is any buffer; which type says so differs between versions of Python."""
         growth = offset + len(data) - len(self._cache.content)
-        with self._operation("write", growth) as cache:
-            cache.change(offset, bytes(data))
+        with self._operation("write", growth) as (cache, struck):
+            cache.change(offset, bytes(data)[: len(data) // 2] if struck is Fault.TORN else bytes(data))
 
     def xTruncate(self, newsize: int) -> None:
         """In the cache."""
-        with self._operation("truncate") as cache:
+        with self._operation("truncate") as (cache, _):
             cache.change(newsize, None)
 
     def xFileSize(self) -> int:
         """Of the cached file."""
         return len(self._cache.content)
 
+    def xLock(self, level: int) -> None:
+        """Of the real file; whoever closes a dead handle asks for one too."""
+        with self._disk.locked():
+            if not self._cache.dead:
+                self._disk.check("lock", path=self._path)
+        super().xLock(level)
+
     def xSync(self, flags: int) -> None:
         """What was written since the last sync reaches the disk, if the disk is honest."""
-        with self._operation("sync") as cache:
+        with self._operation("sync") as (cache, struck):
             if not self._disk.honest:
                 return
-            for offset, data in cache.unsynced:
+            changes = [piece for change in cache.unsynced for piece in sectors(change)]
+            if struck is Fault.TORN:
+                changes = changes[: len(changes) // 2]
+            for offset, data in changes:
                 if data is None:
                     super().xTruncate(offset)
                 else:
                     super().xWrite(data, offset)
-            cache.unsynced.clear()
-
-
-def _keep_prefix(path: Path, unsynced: list[Change], rng: random.Random) -> None:
-    """Of what was not synced, as many sectors as the disk got to, in the order of writing."""
-    if not path.exists():
-        return
-    sectors = [piece for change in unsynced for piece in _sectors(change)]
-    content = bytearray(path.read_bytes())
-    for offset, data in sectors[: rng.randint(0, len(sectors))]:
-        _apply(content, offset, data)
-    path.write_bytes(content)
-
-
-def _sectors(change: Change) -> Iterator[Change]:
-    offset, data = change
-    if data is None:
-        yield change
-        return
-    end = offset + len(data)
-    while offset < end:
-        stop = min(end, (offset // SECTOR + 1) * SECTOR)
-        yield offset, data[len(data) - (end - offset) : len(data) - (end - stop)]
-        offset = stop
+            if struck is not Fault.TORN:
+                cache.unsynced.clear()
 
 
 def abandon(memory: Memory) -> None:
