@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 
@@ -92,7 +93,22 @@ def test_what_comes_back_is_held_back_and_the_user_may_change_her_mind(scenes: t
 
 
 def test_the_flat_memory_did_harm_where_the_summary_says_so(scenes: tuple[Scene, ...]) -> None:
-    assert scenes[7].facts == {"flat_harmed_in": [2, 3, 4, 5, 6, 7], "flat_lost": ["480 EUR", "310 EUR", "190 EUR"]}
+    facts = scenes[7].facts
+    assert facts["flat_harmed_in"] == [2, 3, 4, 5, 6, 7]
+    assert facts["flat_lost"] == ["480 EUR", "310 EUR", "190 EUR"]
+
+
+def test_the_record_of_the_week_verifies_and_a_rewritten_one_is_noticed(tmp_path: Path) -> None:
+    db = tmp_path / "week.db"
+    told = list(poison.tell(str(db)))
+    assert (told[7].facts["verified"], told[7].facts["events"] > 50) == (True, True)
+    with ml.Memory.open(db, embedder="lexical") as memory:
+        assert memory.verify().ok
+    connection = apsw.Connection(str(db))
+    connection.execute("UPDATE version SET content = replace(content, ?, ?)", (ATTACKER_IBAN, HONEST_IBAN))
+    connection.close()
+    with ml.Memory.open(db, embedder="lexical") as memory:
+        assert not memory.verify().ok
 
 
 def without_times(scenes: tuple[Scene, ...]) -> str:
@@ -106,7 +122,7 @@ def test_two_runs_tell_the_same_but_for_what_was_measured_and_name_no_ids(scenes
 
 
 def test_how_long_the_fall_took_is_measured(scenes: tuple[Scene, ...]) -> None:
-    assert [number for number, scene in enumerate(scenes, 1) if scene.measured] == [6]
+    assert [number for number, scene in enumerate(scenes, 1) if scene.measured] == [6, 8]
     assert all(0 < seconds < 1 for seconds in scenes[5].measured.values())
 
 

@@ -13,10 +13,13 @@ from rich.console import Console
 from memlineage.errors import InvalidInputError
 from memlineage.evaluation import bench
 from memlineage.evaluation.corpus import LANGUAGES, questions, sentences
-from memlineage.evaluation.filling import PARENTS, descendants, fill, open_memory
+from memlineage.evaluation.filling import descendants, fill, open_memory
 from memlineage.evaluation.floors import RawTable, bytes_per_unit, product, sweep
-from memlineage.evaluation.measuring import ROUNDS, Figure, beside, timed
+from memlineage.evaluation.keeping import Shelf
+from memlineage.evaluation.measuring import ROUNDS, Figure, Footprint, beside, timed
 from memlineage.evaluation.reporting import to_json, to_markdown, to_tables
+from memlineage.evaluation.shapes import PARENTS
+from memlineage.evaluation.targets import judged
 from memlineage.model.state import Standing
 
 TINY = 20
@@ -26,15 +29,22 @@ CASES = [
     ("store", "one, NORMAL"),
     ("retrieve", "English"),
     ("retrieve", "Chinese"),
+    ("cascade", "descendants"),
     ("cascade", "invalidate, FULL"),
-    ("cascade", "impact"),
-    ("cascade", "impact, the walk alone"),
+    ("cascade", "explain, three levels"),
+    ("cascade", "impact, three levels"),
+    ("open", "to the first answer"),
+    ("verify", "everything"),
+    ("verify", "all but vectors"),
 ]
+ROOM = [("open", "file on disk")]
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> bench.Report:
-    return bench.measure(["store", "retrieve", "cascade"], [TINY], tmp_path_factory.mktemp("bench"))
+    return bench.measure(
+        ["store", "retrieve", "cascade", "open", "verify"], [TINY], Shelf(tmp_path_factory.mktemp("bench"))
+    )
 
 
 def test_every_benchmark_reports_every_case(report: bench.Report) -> None:
@@ -44,6 +54,12 @@ def test_every_benchmark_reports_every_case(report: bench.Report) -> None:
 def test_every_figure_stands_beside_a_positive_floor(report: bench.Report) -> None:
     taken = [(f.seconds > 0, f.floor_seconds > 0, f.ratio > 0, bool(f.floor)) for f in report.figures]
     assert taken == [(True, True, True, True)] * len(CASES)
+
+
+def test_room_on_disk_is_reported(report: bench.Report) -> None:
+    assert [(each.benchmark, each.case, each.size, each.bytes > 0) for each in report.footprints] == [
+        (*case, TINY, True) for case in ROOM
+    ]
 
 
 def test_the_report_names_machine_and_libraries(report: bench.Report) -> None:
@@ -64,9 +80,41 @@ def test_json_holds_every_figure_as_measured(report: bench.Report) -> None:
 def test_tables_and_markdown_have_a_row_for_every_figure(report: bench.Report) -> None:
     out = StringIO()
     to_tables(report, Console(file=out, width=160))
-    rows = [line for line in to_markdown(report).splitlines() if line.startswith(("| store", "| retr", "| casc"))]
-    assert len(rows) == len(CASES)
-    assert [f"{benchmark} {case}" in out.getvalue() for benchmark, case in CASES] == [True] * len(CASES)
+    every = [f"{benchmark} {case}" for benchmark, case in [*CASES, *ROOM]]
+    rows = [line for line in to_markdown(report).splitlines() if line.startswith(tuple(f"| {case} " for case in every))]
+    assert len(rows) == len(every)
+    assert [case in out.getvalue() for case in every] == [True] * len(every)
+
+
+def figure(case: str, size: int, seconds: float, **given: object) -> Figure:
+    values = {"floor": "f", "floor_seconds": 1.0, "ratio": 1.0, **given}
+    return Figure(benchmark=case.partition(" ")[0], case=case.partition(" ")[2], size=size, seconds=seconds, **values)
+
+
+@pytest.mark.parametrize(
+    ("taken", "met"),
+    [
+        (figure("store one, FULL", 5, 1.0, ratio=1.8), [True]),
+        (figure("store one, FULL", 5, 1.0, ratio=1.81), [False]),
+        (figure("store batch of 1,000", 5, 1 / 15, items=1000), [True]),
+        (figure("store batch of 1,000", 5, 1 / 14, items=1000), [False]),
+        (figure("retrieve English", 100_000, 0.009, ratio=1.5), [False, True]),
+        (figure("retrieve English", 10_000, 99.0), []),
+        (Footprint(benchmark="cascade", case="graph index in memory", size=1_000_000, bytes=61_000_000), [False]),
+    ],
+)
+def test_a_target_is_met_or_missed_by_what_it_bounds(taken: Figure | Footprint, met: list[bool]) -> None:
+    assert [item.met for item in judged(taken)] == met
+
+
+def test_json_and_tables_mark_what_is_met_and_what_is_missed() -> None:
+    taken = (figure("store one, FULL", 5, 1.0, ratio=1.5), figure("store one, NORMAL", 5, 1.0, ratio=12.5))
+    report = bench.Report(machine={}, figures=taken)
+    assert [row["targets"] for row in json.loads(to_json(report))["figures"]] == [
+        [{"quantity": "ratio", "limit": 1.8, "met": True}],
+        [{"quantity": "ratio", "limit": 12, "met": False}],
+    ]
+    assert ["✓ ratio ≤ 1.8" in to_markdown(report), "✗ ratio ≤ 12" in to_markdown(report)] == [True, True]
 
 
 def test_recall_alone_needs_no_memory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,18 +126,30 @@ def test_recall_alone_needs_no_memory(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_a_run_under_variables_of_openblas_is_made_again_without_them(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.delenv("OPENBLAS_L2_SIZE", raising=False)
-    assert bench.main(["retrieve"], json=True, sizes=[10]) == 0
+    cache = tmp_path / "kept"
+    assert bench.main(["retrieve"], json=True, sizes=[10], cache=cache) == 0
     assert json.loads(capfd.readouterr().out)["machine"]["openblas"] == "OPENBLAS_CORETYPE unset for this run"
+    assert len(list(cache.glob("languages-10-*.db"))) == 1
 
 
 @pytest.mark.parametrize(("names", "sizes"), [(["speed"], [20]), (["store"], [9])])
 def test_what_cannot_be_measured_is_refused(names: list[str], sizes: list[int]) -> None:
     with pytest.raises(InvalidInputError):
         bench.main(names, sizes=sizes)
+
+
+def test_sizes_are_read_as_people_write_them() -> None:
+    assert bench.counts("1000, 10k,1M") == (1_000, 10_000, 1_000_000)
+
+
+@pytest.mark.parametrize("text", ["", "1k,", "1e3", "-1", "ten", "1K", "9999999999"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="1k,10k,1M"):
+        bench.counts(text)
 
 
 def test_a_figure_is_the_median_of_rounds_and_of_their_ratios() -> None:
@@ -152,11 +212,12 @@ def test_raw_rows_are_really_written(tmp_path: Path) -> None:
     raw = RawTable(str(tmp_path / "raw.db"), durability="normal")
     raw.insert(b"one")
     raw.insert_many([b"two", b"three"])
-    raw.insert_states(4)
-    raw.insert_states(4)
+    raw.insert_blocks(1025)
+    raw.insert_blocks(4)
     raw.close()
     connection = apsw.Connection(str(tmp_path / "raw.db"))
-    assert connection.execute("SELECT (SELECT count(*) FROM raw), (SELECT count(*) FROM states)").get == (3, 8)
+    rows = "SELECT (SELECT count(*) FROM raw), (SELECT count(*) FROM blocks), (SELECT sum(length(codes)) FROM blocks)"
+    assert connection.execute(rows).get == (3, 2, 2048)
     connection.close()
 
 

@@ -105,17 +105,25 @@ def doctor(printing: Printing) -> Answer:
 def bench(
     printing: Printing,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="store, retrieve, cascade, recall; all if none.")
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="store, retrieve, cascade, open, verify, recall; all if none."),
     ] = None,
     *,
     small: Annotated[bool, typer.Option("--small", help="Leave the larger sizes out.")] = False,
+    sizes: Annotated[
+        str | None, typer.Option("--sizes", metavar="N,N", help="Units, e.g. 1k,10k,1M; 1k,10k,100k,1M if left out.")
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", metavar="FOLDER", help="Keep the filled memories for the next run.")
+    ] = None,
 ) -> int:
     """Measure this machine: figures beside the floor that each could reach."""
-    from memlineage.evaluation.bench import main
+    from memlineage.evaluation.bench import counts, main
 
     if printing.no_color:
         os.environ["NO_COLOR"] = "1"  # it prints for itself, from a process of its own where need be
-    return main(names or (), small=small, json=printing.json)
+    chosen = None if sizes is None else counts(sizes)
+    return main(names or (), small=small, json=printing.json, sizes=chosen, cache=cache)
 
 
 def register(app: typer.Typer) -> None:

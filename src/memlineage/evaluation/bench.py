@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,23 +19,27 @@ import numpy as np
 
 from memlineage.errors import InvalidInputError
 from memlineage.evaluation.bench_cascade import cascade
+from memlineage.evaluation.bench_open import opening, verify
 from memlineage.evaluation.bench_retrieve import retrieve
 from memlineage.evaluation.bench_store import store
-from memlineage.evaluation.measuring import Figure
+from memlineage.evaluation.keeping import Shelf
+from memlineage.evaluation.measuring import Figure, Footprint
 from memlineage.evaluation.recall import RecallRow
 from memlineage.evaluation.recall import small as recall_rows
 from memlineage.evaluation.reporting import to_json, to_tables
 
-__all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "main", "measure"]
+__all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "counts", "main", "measure"]
 
-SIZES: Final = (1_000, 10_000)
-SMALL: Final = (1_000,)
-BENCHMARKS: Final = ("store", "retrieve", "cascade", "recall")
+SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
+SMALL: Final = (1_000, 10_000)
+BENCHMARKS: Final = ("store", "retrieve", "cascade", "open", "verify", "recall")
 
-_SPEED: Final[dict[str, Callable[[Sequence[int], Path], list[Figure]]]] = {
+_SPEED: Final[dict[str, Callable[[Sequence[int], Shelf], Sequence[Figure | Footprint]]]] = {
     "store": store,
     "retrieve": retrieve,
     "cascade": cascade,
+    "open": opening,
+    "verify": verify,
 }
 _BLAS: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that make OpenBLAS take this machine for another one; the floor of `retrieve` is a matrix product."""
@@ -47,19 +52,29 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         machine: what they were taken on.
         figures: speed.
+        footprints: room on disk and in memory.
         recall: top-1 by embedder and language.
     """
 
     machine: dict[str, str | int]
     figures: tuple[Figure, ...] = ()
+    footprints: tuple[Footprint, ...] = ()
     recall: tuple[RecallRow, ...] = ()
 
 
-def main(names: Sequence[str], *, small: bool = False, json: bool = False, sizes: Sequence[int] | None = None) -> int:
+def main(
+    names: Sequence[str],
+    *,
+    small: bool = False,
+    json: bool = False,
+    sizes: Sequence[int] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+) -> int:
     """Measure what is named (everything if nothing is), and print it. Returns the exit status.
 
-    `small` leaves the larger size out; `sizes` sets them. Where variables set OpenBLAS to another processor, the
-    run happens in a process of its own without them, and says so.
+    `small` leaves the larger sizes out; `sizes` sets them. `cache` is a folder that keeps the filled memories, which
+    take minutes and gigabytes at a million units, for the next run. Where variables set OpenBLAS to another
+    processor, the run happens in a process of its own without them, and says so.
 
     Raises `InvalidInputError` for a benchmark or a size that does not exist.
     """
@@ -67,18 +82,22 @@ def main(names: Sequence[str], *, small: bool = False, json: bool = False, sizes
     wanted = _check_sizes(sizes or (SMALL if small else SIZES))
     odd = [name for name in _BLAS if name in os.environ]
     if odd and _SPEED.keys() & set(chosen):
-        return _again_without(odd, chosen, wanted, json=json)
+        return _again_without(odd, chosen, wanted, json=json, cache=cache)
     with TemporaryDirectory(prefix="memlineage-bench-") as folder:
-        report = measure(chosen, wanted, Path(folder))
+        report = measure(chosen, wanted, Shelf(Path(folder), None if cache is None else Path(cache)))
     print(to_json(report)) if json else to_tables(report)
     return 0
 
 
-def measure(names: Sequence[str], sizes: Sequence[int], folder: Path) -> Report:
-    """Take the figures, in files below `folder`."""
-    figures = [figure for name in names if name in _SPEED for figure in _SPEED[name](sizes, folder)]
-    recall = recall_rows() if "recall" in names else []
-    return Report(machine=machine(os.environ), figures=tuple(figures), recall=tuple(recall))
+def measure(names: Sequence[str], sizes: Sequence[int], shelf: Shelf) -> Report:
+    """Take the figures, in filled memories from the shelf."""
+    taken = [figure for name in names if name in _SPEED for figure in _SPEED[name](sizes, shelf)]
+    return Report(
+        machine=machine(os.environ),
+        figures=tuple(figure for figure in taken if isinstance(figure, Figure)),
+        footprints=tuple(figure for figure in taken if isinstance(figure, Footprint)),
+        recall=tuple(recall_rows() if "recall" in names else ()),
+    )
 
 
 def machine(environment: Mapping[str, str]) -> dict[str, str | int]:
@@ -96,6 +115,18 @@ def machine(environment: Mapping[str, str]) -> dict[str, str | int]:
     }
 
 
+def counts(text: str) -> tuple[int, ...]:
+    """Sizes as people write them: `1000`, `10k`, `1M`, with commas between. Raises `InvalidInputError`."""
+    found = [_COUNT.fullmatch(part.strip()) for part in text.split(",")]
+    if not all(found):
+        raise InvalidInputError(f"sizes={text!r} must be numbers with commas between, e.g. 1k,10k,1M")
+    return tuple(int(match[1]) * _SCALE[match[2]] for match in found if match is not None)
+
+
+_COUNT: Final = re.compile(r"(\d{1,9})([kM]?)")
+_SCALE: Final = {"": 1, "k": 1_000, "M": 1_000_000}
+
+
 def _check(names: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
@@ -109,12 +140,21 @@ def _check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _again_without(odd: Sequence[str], names: Sequence[str], sizes: Sequence[int], *, json: bool) -> int:
+def _again_without(
+    odd: Sequence[str],
+    names: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    json: bool,
+    cache: str | os.PathLike[str] | None,
+) -> int:
     """OpenBLAS reads its variables when numpy is imported, so a change of mind needs a new process."""
     environment = {name: value for name, value in os.environ.items() if name not in odd}
     environment[_UNSET] = ", ".join(odd)
     command = [sys.executable, "-m", "memlineage.evaluation.bench", *names, "--sizes", *map(str, sizes)]
-    return subprocess.run([*command, *(["--json"] if json else [])], env=environment, check=False).returncode
+    command += ["--json"] if json else []
+    command += [] if cache is None else ["--cache", os.fspath(cache)]
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def _arguments() -> dict[str, Any]:
@@ -123,6 +163,7 @@ def _arguments() -> dict[str, Any]:
     parser.add_argument("--sizes", nargs="+", type=int)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--cache")
     return vars(parser.parse_args())
 
 

@@ -1,8 +1,9 @@
-"""What the fall of a root costs: the durable cascade, and finding what descends from it.
+"""What the fall of a root costs: the durable cascade, and finding what descends from it; what looking costs.
 
-The root has the given number of descendants in ten levels, each concluded from three of the level above. The floor of
-the cascade is a row of six integers for each in one durable transaction; that of the walk is a sweep over arrays that
-hold the same edges.
+In a memory in which everything descends from one unit, and parts of it from units of their own, in ten levels, each
+unit concluded from three of the level above. The floor of the cascade is a byte for each that falls, in blocks, in
+one durable transaction; that of the walk is a sweep over arrays that hold the same edges; that of looking three
+levels up or down is one recursive query over as many edges.
 """
 
 from __future__ import annotations
@@ -10,92 +11,135 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+import apsw
 
+from memlineage.engine.memory import Memory
 from memlineage.engine.scope import Scope
 from memlineage.evaluation.corpus import sentences
-from memlineage.evaluation.filling import PARENTS, descendants, open_memory
+from memlineage.evaluation.filling import fill_beneath, open_memory
 from memlineage.evaluation.floors import RawTable, sweep
-from memlineage.evaluation.measuring import Figure, beside, timed
+from memlineage.evaluation.keeping import Shelf
+from memlineage.evaluation.measuring import Figure, Footprint, beside, timed
+from memlineage.evaluation.shapes import PARENTS, Block, Nest, nested, triples
 from memlineage.lineage.paths import descent
+from memlineage.model.ids import parse_ref
 from memlineage.model.unit import Unit
-from memlineage.store.database import Database
 from memlineage.store.graph import StoreGraph
-from memlineage.store.names import NameCache, Names
-from memlineage.store.states import States
 
 __all__ = ["cascade"]
 
-
-def cascade(sizes: Sequence[int], folder: Path) -> list[Figure]:
-    """Figures for a root with that many descendants."""
-    return [figure for size in sizes for figure in _at(size, folder)]
+_USER = "ann"
+_LOOKS = 10
 
 
-def _at(size: int, folder: Path) -> list[Figure]:
-    path = folder / f"cascade-{size}.db"
-    raw = RawTable(str(folder / f"raw-cascade-{size}.db"), durability="full")
-    with open_memory(path) as memory:
-        scope = memory.scope(user="ann")
-        root = scope.store("The station is closed")
-        units = descendants(scope, root, sentences("en", size))
-        found = [
-            beside(
-                "cascade",
-                "invalidate, FULL",
-                size,
-                figure=_fall(scope, root),
-                floor=lambda: timed(lambda: raw.insert_states(size)),
-                floor_name="raw insert of as many rows",
-            ),
-            _walk("impact", size, lambda: scope.impact(root), root, units),
-        ]
+def cascade(sizes: Sequence[int], shelf: Shelf) -> list[Figure | Footprint]:
+    """Figures for units with that many descendants, in one memory that holds them all."""
+    nest = nested(sizes)
+    largest = max(nest.roots)
+    filled = shelf.take("nested-" + "-".join(map(str, sorted(nest.roots))), _nest(nest))
+    raw = RawTable(str(shelf.work / "raw-cascade.db"), durability="full")
+    found: list[Figure | Footprint] = []
+    with open_memory(filled.path) as memory:
+        scope = memory.scope(user=_USER)
+        for size, place in sorted(nest.roots.items()):
+            ref = filled.refs[str(size)]
+            found.append(_walk(memory, nest, size, place, ref))
+            found.append(_durable(scope, raw, size, ref))
+        found += _looks(memory, filled.path, largest)
     raw.close()
-    return [*found, _bare_walk(path, size, root, units)]
+    return found
 
 
-def _fall(scope: Scope, root: Unit) -> Callable[[], float]:
+def _nest(nest: Nest) -> Callable[[Memory], dict[str, str]]:
+    def fill(memory: Memory) -> dict[str, str]:
+        block = Block(user=_USER, texts=sentences("en", len(nest.parents)), parents=nest.parents)
+        refs = fill_beneath(memory, [block])[_USER]
+        return {str(size): str(refs[place]) for size, place in nest.roots.items()}
+
+    return fill
+
+
+def _durable(scope: Scope, raw: RawTable, size: int, ref: str) -> Figure:
+    return beside(
+        "cascade",
+        "invalidate, FULL",
+        size,
+        figure=_fall(scope, ref),
+        floor=lambda: timed(lambda: raw.insert_blocks(size)),
+        floor_name="raw write of as many bytes in blocks",
+    )
+
+
+def _fall(scope: Scope, ref: str) -> Callable[[], float]:
     """Time the fall; the recovery that makes room for the next one is not counted."""
 
     def taken() -> float:
-        seconds = timed(lambda: scope.invalidate(root))
-        scope.restore(root)
+        seconds = timed(lambda: scope.invalidate(ref))
+        scope.restore(ref)
         return seconds
 
     return taken
 
 
-def _walk(case: str, size: int, work: Callable[[], object], root: Unit, units: Sequence[Unit]) -> Figure:
-    parents = _parents([root, *units])
+def _walk(memory: Memory, nest: Nest, size: int, place: int, ref: str) -> Figure:
+    """The walk that everything below rests on, in one snapshot of the file."""
+    rows = triples(nest.parents, place, size)
+    with memory._core.read() as snapshot:
+
+        def walk() -> object:
+            return descent(StoreGraph(snapshot.connection, snapshot.names, snapshot.states), [n])
+
+        n = int(snapshot.connection.execute("SELECT current FROM unit WHERE id = ?", (parse_ref(ref)[0],)).get)
+        return beside(
+            "cascade",
+            "descendants",
+            size,
+            figure=lambda: timed(
+                lambda: descent(StoreGraph(snapshot.connection, snapshot.names, snapshot.states), [n])
+            ),
+            floor=lambda: timed(lambda: sweep(rows, 0), 5),
+            floor_name="numpy sweep",
+        )
+
+
+def _looks(memory: Memory, path: Path, size: int) -> list[Figure]:
+    """Looking at a unit with three levels above it, and at one with three levels below."""
+    scope = memory.scope(user="looker")
+    top = scope.store("The station is closed")
+    level, below = [top], []
+    for depth in range(3):
+        texts = sentences("en", PARENTS ** (depth + 1), seed=depth)
+        above = level
+        level = [
+            scope.store(text, creator="reasoning", depends_on=[above[(i + k) % len(above)] for k in range(PARENTS)])
+            for i, text in enumerate(texts)
+        ]
+        below += level
+    raw = apsw.Connection(str(path))
+    looks = [
+        _look("explain, three levels", size, lambda: scope.explain(below[-1]), raw, _UP, below[-1]),
+        _look("impact, three levels", size, lambda: scope.impact(top), raw, _DOWN, top),
+    ]
+    raw.close()
+    return looks
+
+
+_UP = (
+    "WITH RECURSIVE up(n) AS (SELECT current FROM unit WHERE id = ?1 UNION SELECT e.parent FROM up JOIN edge e"
+    " ON e.child = up.n) SELECT v.content FROM up JOIN version v ON v.n = up.n"
+)
+_DOWN = (
+    "WITH RECURSIVE down(n) AS (SELECT current FROM unit WHERE id = ?1 UNION SELECT e.child FROM down JOIN edge e"
+    " ON e.parent = down.n) SELECT v.content FROM down JOIN version v ON v.n = down.n"
+)
+
+
+def _look(case: str, size: int, work: Callable[[], object], raw: apsw.Connection, sql: str, unit: Unit) -> Figure:
     return beside(
         "cascade",
         case,
         size,
-        figure=lambda: timed(work),
-        floor=lambda: timed(lambda: sweep(parents, 0), 5),
-        floor_name="numpy sweep",
+        figure=lambda: timed(work, _LOOKS),
+        floor=lambda: timed(lambda: raw.execute(sql, (unit.id,)).fetchall(), _LOOKS),
+        floor_name="one recursive query",
     )
-
-
-def _bare_walk(path: Path, size: int, root: Unit, units: Sequence[Unit]) -> Figure:
-    """The walk that `impact` begins with, alone, in one snapshot of the file."""
-    database = Database(str(path))
-    with database.reading() as connection:
-        n = int(connection.execute("SELECT current FROM unit WHERE id = ?", (root.id,)).get)
-
-        def work() -> object:
-            return descent(StoreGraph(connection, Names(connection, NameCache()), States(connection)), [n])
-
-        figure = _walk("impact, the walk alone", size, work, root, units)
-    database.close()
-    return figure
-
-
-def _parents(units: Sequence[Unit]) -> NDArray[np.int64]:
-    place = {unit.ref: row for row, unit in enumerate(units)}
-    rows = np.repeat(np.arange(len(units)), PARENTS).reshape(-1, PARENTS)
-    for row, unit in enumerate(units):
-        for column, edge in enumerate(unit.lineage.dependencies):
-            rows[row, column] = place[edge.parent]
-    return rows

@@ -6,32 +6,43 @@ the namespace's matrix with one vector, without which no exact search can be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
-from pathlib import Path
+from typing import Final
 
 from memlineage.engine.memory import Memory
 from memlineage.evaluation.corpus import LANGUAGES, questions, sentences
-from memlineage.evaluation.filling import fill, open_memory
+from memlineage.evaluation.filling import fill_beneath, open_memory
 from memlineage.evaluation.floors import product
+from memlineage.evaluation.keeping import Shelf
 from memlineage.evaluation.measuring import Figure, beside, timed
+from memlineage.evaluation.shapes import statements
 
-__all__ = ["retrieve"]
+__all__ = ["LARGEST", "retrieve"]
 
-_NAMES = {"en": "English", "zh": "Chinese"}
-_QUESTIONS = 10
-_PRODUCTS = 50
+LARGEST: Final = 100_000
+"""Units in the largest namespace that is searched: exact search is linear in it, and nobody's is larger."""
+_NAMES: Final = {"en": "English", "zh": "Chinese"}
+_QUESTIONS: Final = 10
+_PRODUCTS: Final = 50
 
 
-def retrieve(sizes: Sequence[int], folder: Path) -> list[Figure]:
-    """Figures at each size and language; a namespace of its own for each language."""
+def retrieve(sizes: Sequence[int], shelf: Shelf) -> list[Figure]:
+    """Figures in namespaces of that many units, one of each language."""
     found = []
-    for size in sizes:
-        with open_memory(folder / f"retrieve-{size}.db", durability="normal") as memory:
-            for language in LANGUAGES:
-                fill(memory.scope(user=language), sentences(language, size))
+    for size in dict.fromkeys(min(size, LARGEST) for size in sizes):
+        filled = shelf.take(f"languages-{size}", _languages(size))
+        with open_memory(filled.path, durability="normal") as memory:
             found += [_asked(memory, language, size) for language in LANGUAGES]
     return found
+
+
+def _languages(size: int) -> Callable[[Memory], dict[str, str]]:
+    def fill(memory: Memory) -> dict[str, str]:
+        fill_beneath(memory, [statements(language, sentences(language, size)) for language in LANGUAGES])
+        return {}
+
+    return fill
 
 
 def _asked(memory: Memory, language: str, size: int) -> Figure:

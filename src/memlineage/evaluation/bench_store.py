@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
-from pathlib import Path
 
 from memlineage.engine.memory import Memory
 from memlineage.evaluation.corpus import sentences
-from memlineage.evaluation.filling import PARENTS, fill, open_memory
+from memlineage.evaluation.filling import open_memory
 from memlineage.evaluation.floors import RawTable, bytes_per_unit
+from memlineage.evaluation.keeping import Shelf
+from memlineage.evaluation.many import FIRST, many
 from memlineage.evaluation.measuring import ROUNDS, Figure, beside, timed
-from memlineage.model.unit import Unit
+from memlineage.evaluation.shapes import PARENTS
 
 __all__ = ["store"]
 
@@ -23,34 +24,33 @@ _TIMES = 10
 """Units stored in one turn, before the floor has its turn: durable commits vary from second to second."""
 
 
-def store(sizes: Sequence[int], folder: Path) -> list[Figure]:
-    """Figures at each size, in files below `folder`."""
-    return [figure for size in sizes for figure in _at(size, folder)]
+def store(sizes: Sequence[int], shelf: Shelf) -> list[Figure]:
+    """Figures in stores that hold that many units."""
+    return [figure for size in sizes for figure in _at(size, shelf)]
 
 
-def _at(size: int, folder: Path) -> list[Figure]:
-    path = folder / f"store-{size}.db"
-    with open_memory(path, durability="normal") as memory:
-        units = fill(memory.scope(user="ann"), sentences("en", size))
-    body = bytes(bytes_per_unit(str(path)))
+def _at(size: int, shelf: Shelf) -> list[Figure]:
+    filled = shelf.take(f"many-{size}", many(size))
+    parents = list(filled.refs.values())
+    body = bytes(bytes_per_unit(str(filled.path)))
     turns = min(10, max(1, size // 50))
     found = []
     for durability in ("full", "normal"):
-        raw = RawTable(str(folder / f"raw-{size}-{durability}.db"), durability=durability)
-        with open_memory(path, durability=durability) as memory:
-            found.append(_one(size, memory, units, raw, body, turns, durability))
+        raw = RawTable(str(shelf.work / f"raw-{size}-{durability}.db"), durability=durability)
+        with open_memory(filled.path, durability=durability) as memory:
+            found.append(_one(size, memory, parents, raw, body, turns, durability))
             if durability == "full":
-                found.append(_batch(size, memory, units, raw, body))
+                found.append(_batch(size, memory, parents, raw, body))
         raw.close()
     return found
 
 
 def _one(
-    size: int, memory: Memory, units: Sequence[Unit], raw: RawTable, body: bytes, turns: int, durability: str
+    size: int, memory: Memory, refs: Sequence[str], raw: RawTable, body: bytes, turns: int, durability: str
 ) -> Figure:
-    scope = memory.scope(user="ann")
+    scope = memory.scope(user=FIRST)
     texts = iter(sentences("en", _TIMES * turns * ROUNDS, seed=1))
-    parents = _parents(units)
+    parents = _parents(refs)
 
     def work() -> object:
         return scope.store(next(texts), creator="reasoning", depends_on=next(parents))
@@ -66,10 +66,10 @@ def _one(
     )
 
 
-def _batch(size: int, memory: Memory, units: Sequence[Unit], raw: RawTable, body: bytes) -> Figure:
+def _batch(size: int, memory: Memory, refs: Sequence[str], raw: RawTable, body: bytes) -> Figure:
     count = min(1000, size)
-    parents = _parents(units)
-    scope = memory.scope(user="ann")
+    parents = _parents(refs)
+    scope = memory.scope(user=FIRST)
     texts = iter([sentences("en", count, seed=seed) for seed in range(2, 2 + ROUNDS)])
 
     def items() -> list[dict[str, object]]:
@@ -98,6 +98,6 @@ def _prepared(
     return taken
 
 
-def _parents(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    groups = [list(units[i : i + PARENTS]) for i in range(0, len(units) - PARENTS, PARENTS)] or [list(units)]
+def _parents(refs: Sequence[str]) -> Iterator[list[str]]:
+    groups = [list(refs[i : i + PARENTS]) for i in range(0, len(refs) - PARENTS, PARENTS)] or [list(refs)]
     return cycle(groups)

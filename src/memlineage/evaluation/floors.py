@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["RawTable", "bytes_per_unit", "product", "sweep"]
+
+
+_BLOCK: Final = 1024
 
 
 class RawTable:
@@ -19,8 +23,7 @@ class RawTable:
         self._connection.pragma("journal_mode", "wal")
         self._connection.pragma("synchronous", durability.upper())
         self._connection.execute("CREATE TABLE raw (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT")
-        self._connection.execute("CREATE TABLE states (n INTEGER PRIMARY KEY, a, b, c, d, e)")
-        self._states = 0
+        self._connection.execute("CREATE TABLE blocks (b INTEGER PRIMARY KEY, codes BLOB NOT NULL) STRICT")
 
     def insert(self, body: bytes) -> None:
         """One row, one transaction."""
@@ -32,12 +35,11 @@ class RawTable:
         self._connection.executemany("INSERT INTO raw (body) VALUES (?)", [(body,) for body in bodies])
         self._connection.execute("COMMIT")
 
-    def insert_states(self, count: int) -> None:
-        """That many rows of six integers, which is what a cascade leaves behind, in one transaction."""
-        rows = [(n, 1, 0, 0, 0, 2) for n in range(self._states, self._states + count)]
-        self._states += count
+    def insert_blocks(self, count: int) -> None:
+        """That many bytes in blocks of a kilobyte, which is what a cascade leaves behind, in one transaction."""
+        blocks = [(b, bytes([2]) * _BLOCK) for b in range(-(-count // _BLOCK))]
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._connection.executemany("INSERT OR REPLACE INTO blocks VALUES (?, ?)", blocks)
         self._connection.execute("COMMIT")
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["ROUNDS", "Figure", "beside", "timed"]
+__all__ = ["ROUNDS", "Figure", "Footprint", "beside", "timed"]
 
 ROUNDS: Final = 5
 
@@ -26,7 +26,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement.
 
     Attributes:
-        benchmark: `store`, `retrieve` or `cascade`.
+        benchmark: `store`, `retrieve`, `cascade`, `open` or `verify`.
         case: what was done.
         size: units that the memory, the namespace or the cascade held.
         seconds: of one operation, median of five rounds.
@@ -49,6 +49,22 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     def rate(self) -> float:
         """Items per second."""
         return self.items / self.seconds
+
+
+class Footprint(msgspec.Struct, frozen=True, kw_only=True):
+    """How much room something takes.
+
+    Attributes:
+        benchmark: which one looked.
+        case: what takes the room.
+        size: units that it is for.
+        bytes: in all.
+    """
+
+    benchmark: str
+    case: str
+    size: int
+    bytes: int
 
 
 def timed(work: Work, times: int = 1) -> float:

@@ -10,21 +10,32 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from memlineage.evaluation.measuring import Figure
+from memlineage.evaluation.measuring import Figure, Footprint
 from memlineage.evaluation.recall import RecallRow
+from memlineage.evaluation.targets import Judged, Target, judged
 
 if TYPE_CHECKING:
     from memlineage.evaluation.bench import Report
 
 __all__ = ["to_json", "to_markdown", "to_tables"]
 
-_SPEED_HEAD = ("what", "units", "time", "floor", "takes", "ratio")
+_SPEED_HEAD = ("what", "units", "time", "floor", "takes", "ratio", "target")
+_ROOM_HEAD = ("what", "units", "takes", "per unit", "target")
 _RECALL_HEAD = ("embedder", "language", "questions", "vector", "text", "fused")
 
 
 def to_json(report: Report) -> str:
-    """One JSON document; times in seconds, keys as in `Figure` and `RecallRow`."""
-    return orjson.dumps(msgspec.to_builtins(report), option=orjson.OPT_INDENT_2).decode()
+    """One JSON document; times in seconds, keys as in `Figure`, `Footprint` and `RecallRow`, targets with each."""
+    document = msgspec.to_builtins(report)
+    for name, measured in (("figures", report.figures), ("footprints", report.footprints)):
+        document[name] = [
+            {**msgspec.to_builtins(each), "targets": [_judgement(item) for item in judged(each)]} for each in measured
+        ]
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+
+
+def _judgement(item: Judged) -> dict[str, object]:
+    return {**msgspec.to_builtins(item.target), "met": item.met}
 
 
 def to_tables(report: Report, console: Console | None = None) -> None:
@@ -33,6 +44,8 @@ def to_tables(report: Report, console: Console | None = None) -> None:
     out.print(", ".join(f"{name} {value}" for name, value in report.machine.items()), soft_wrap=True)
     if report.figures:
         out.print(_table("Speed: median of five, beside its floor", _SPEED_HEAD, map(_cells, report.figures)))
+    if report.footprints:
+        out.print(_table("Room", _ROOM_HEAD, map(_room_cells, report.footprints)))
     if report.recall:
         out.print(_table("Top-1 on the shipped paraphrases", _RECALL_HEAD, map(_recall_cells, report.recall)))
     out.print("Markdown for the README:")
@@ -44,6 +57,8 @@ def to_markdown(report: Report) -> str:
     blocks = []
     if report.figures:
         blocks.append(_markdown(_SPEED_HEAD, [_cells(figure) for figure in report.figures]))
+    if report.footprints:
+        blocks.append(_markdown(_ROOM_HEAD, [_room_cells(each) for each in report.footprints]))
     if report.recall:
         blocks.append(_markdown(_RECALL_HEAD, [_recall_cells(row) for row in report.recall]))
     where = ", ".join(f"{name} {value}" for name, value in report.machine.items())
@@ -73,7 +88,34 @@ def _cells(figure: Figure) -> tuple[str, ...]:
         figure.floor,
         _time(figure.floor_seconds),
         f"{figure.ratio:.2f}",
+        _targets(figure),
     )
+
+
+def _room_cells(footprint: Footprint) -> tuple[str, ...]:
+    return (
+        f"{footprint.benchmark} {footprint.case}",
+        f"{footprint.size:,}",
+        f"{footprint.bytes / 1e6:,.1f} MB",
+        f"{footprint.bytes / footprint.size:,.0f} B",
+        _targets(footprint),
+    )
+
+
+def _targets(figure: Figure | Footprint) -> str:
+    return ", ".join(f"{'✓' if item.met else '✗'} {_bound(item.target)}" for item in judged(figure))
+
+
+def _bound(target: Target) -> str:
+    match target.quantity:
+        case "ratio":
+            return f"ratio ≤ {target.limit:g}"
+        case "seconds":
+            return f"≤ {target.limit * 1e3:g} ms"
+        case "rate":
+            return f"≥ {target.limit:,.0f}/s"
+        case "bytes":
+            return f"≤ {target.limit / 1e6:g} MB"
 
 
 def _recall_cells(row: RecallRow) -> tuple[str, ...]:

@@ -1,0 +1,61 @@
+"""Filled memories on disk: filled once, kept where they are to be kept, and copied for whoever will change them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from memlineage.engine.memory import Memory
+from memlineage.evaluation.filling import open_memory
+from memlineage.store.database import FORMAT
+
+__all__ = ["Filled", "Shelf"]
+
+_REVISION: Final = 1
+"""Raised whenever what is filled in changes, so that a file of before is not taken for one of after."""
+
+
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
+    """A filled file.
+
+    Attributes:
+        path: a copy that may be changed.
+        refs: refs that whoever filled it wants to find again, by name.
+    """
+
+    path: Path
+    refs: dict[str, str]
+
+
+class Shelf:
+    """Where filled memories are made and kept."""
+
+    def __init__(self, work: Path, kept: Path | None = None) -> None:
+        """`work` is for this run. `kept`, if given, keeps what was filled for the next."""
+        self.work = work
+        self._kept = kept
+        if kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+
+    def take(self, name: str, fill: Callable[[Memory], dict[str, str]]) -> Filled:
+        """A copy of the memory of that name, filled by `fill` if nobody did yet."""
+        path = self.work / f"{name}.db"
+        kept = None if self._kept is None else self._kept / f"{name}-format-{FORMAT}-{_REVISION}.db"
+        if kept is not None and kept.exists():
+            shutil.copyfile(kept, path)
+            return Filled(path=path, refs=msgspec.json.decode(_notes(kept).read_bytes(), type=dict[str, str]))
+        with open_memory(path, durability="normal") as memory:
+            refs = fill(memory)
+        if kept is not None:
+            _notes(kept).write_bytes(msgspec.json.encode(refs))
+            shutil.copyfile(path, kept.with_suffix(".part"))
+            kept.with_suffix(".part").rename(kept)
+        return Filled(path=path, refs=refs)
+
+
+def _notes(path: Path) -> Path:
+    return path.with_suffix(".json")
