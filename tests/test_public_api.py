@@ -9,14 +9,16 @@ import memlineage as ml
 from memlineage.engine.options import StoreOptions
 
 NAMES = [
-    "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "BadLine", "Budget", "CapabilityError",
-    "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision", "Document", "Edge",
-    "Effect", "Explanation", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage",
-    "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError",
-    "Progress", "Proof", "Proven", "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError", "Standing", "Status",
-    "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "Withheld", "carry", "verify_proof",
+    "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
+    "CapabilityError", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision",
+    "Document", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
+    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet",
+    "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError",
+    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "Withheld", "carry",
+    "verify_proof",
 ]  # fmt: skip
 MEMORY = {
+    "backup": ["path", "*", "overwrite", "with_key", "progress"],
     "checkpoint": ["witness"],
     "close": [],
     "decisions": ["*", "limit"],

@@ -13,6 +13,7 @@
 
 from memlineage.engine.async_memory import AsyncMemory
 from memlineage.engine.async_scope import AsyncScope
+from memlineage.engine.backup import Backup
 from memlineage.engine.found import Found
 from memlineage.engine.importing import BadLine, Loaded, Progress
 from memlineage.engine.inputs import Limits
@@ -46,10 +47,11 @@ from memlineage.policy import Budget, Decision, Document, Effect, PolicySet
 __version__ = "0.1.0"
 
 __all__ = [
-    "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "BadLine", "Budget", "CapabilityError",
-    "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision", "Document", "Edge",
-    "Effect", "Explanation", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage",
-    "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyViolationError",
-    "Progress", "Proof", "Proven", "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError", "Standing", "Status",
-    "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "Withheld", "carry", "verify_proof",
+    "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
+    "CapabilityError", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision",
+    "Document", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
+    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet",
+    "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError",
+    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "Withheld", "carry",
+    "verify_proof",
 ]  # fmt: skip

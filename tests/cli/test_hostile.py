@@ -101,6 +101,7 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
         "rotate-key": [["rotate-key", "--to", f"/nowhere/{HOSTILE}"], ["rotate-key"]],
         "reembed": [["reembed", "--embedder", HOSTILE]],
         "import": [["import", ids["talk"], "--name", HOSTILE, *skip] for skip in ([], ["--skip-bad"])],
+        "backup": [["backup", f"/nowhere/{HOSTILE}"], ["backup", HOSTILE, HOSTILE]],
         "init": [["init", f"/nowhere/{HOSTILE}"]],
     }  # fmt: skip
 
@@ -110,7 +111,11 @@ def invocations(desk: Any, ids: dict[str, str]) -> Iterator[list[str]]:
     for name, given in lines(ids).items():
         for line in given:
             where = [] if line[:2] == ["policy", "check"] else ["--db", str(desk.file)]
-            whose = [] if name in {"checkpoint", "rotate-key", "decisions", "policy", "reembed", "init"} else scoped
+            whose = (
+                []
+                if name in {"checkpoint", "rotate-key", "decisions", "policy", "reembed", "init", "backup"}
+                else scoped
+            )
             yield [*line, *where, *whose]
 
 

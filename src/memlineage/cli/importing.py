@@ -13,12 +13,13 @@ import typer
 
 from memlineage.cli.answers import DONE, REFUSED, Answer
 from memlineage.cli.command import command
-from memlineage.cli.options import InScope
+from memlineage.cli.options import InScope, OnStore, Printing
 from memlineage.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from memlineage.engine.backup import Backup
     from memlineage.engine.importing import Loaded, Progress
     from memlineage.engine.scope import Scope
 
@@ -28,7 +29,8 @@ _PANEL = "Files"
 _EVERY_S: Final = 5.0
 _SHOWN: Final = 20
 
-Shower = Callable[["Progress"], None]
+Shower = Callable[[int, "int | None", str], None]
+"""Shows how many bytes are done, of how many, and what that makes."""
 
 
 def import_lines(
@@ -58,8 +60,8 @@ def import_lines(
     done: list[Loaded] = []
     with at.scope(create=True) as scope:
         for file in files:
-            with _shower(_called(file, name), at.json, at.no_color) as show:
-                done.append(_load(scope, file, name=name, creator=creator, skip_bad=skip_bad, progress=show))
+            with _shower(_called(file, name), at) as show:
+                done.append(_load(scope, file, name=name, creator=creator, skip_bad=skip_bad, progress=_told_to(show)))
     bad = sum(loaded.bad_count for loaded in done)
     counted = ("lines", "written", "known", "echoes", "silent", "bad_count")
     total = {count: sum(getattr(loaded, count) for loaded in done) for count in counted}
@@ -89,13 +91,20 @@ def _load(scope: Scope, file: Path, *, name: str | None, **options: Any) -> Load
     return scope.load(source, name=name, **options)
 
 
+def _told_to(show: Shower | None) -> Callable[[Progress], None] | None:
+    """Progress of an import, as it is shown."""
+    if show is None:
+        return None
+    return lambda now: show(now.bytes, now.total, f"{now.written:,} units")
+
+
 @contextmanager
-def _shower(name: str, json: bool, no_color: bool) -> Iterator[Shower | None]:
+def _shower(name: str, printing: Printing) -> Iterator[Shower | None]:
     """Shows how far it has come: a bar on a terminal, else a line now and then; nothing beside `--json`."""
-    if json:
+    if printing.json:
         yield None
     elif sys.stderr.isatty():
-        with _bar(name, no_color) as show:
+        with _bar(name, printing.no_color) as show:
             yield show
     else:
         yield _plainly(name)
@@ -115,8 +124,8 @@ def _bar(name: str, no_color: bool) -> Iterator[Shower]:
     with bars.Progress(*columns, console=console(no_color=no_color, stderr=True), transient=True) as bar:
         task = bar.add_task(one_line(name).plain, total=None, said="")
 
-        def show(now: Progress) -> None:
-            bar.update(task, completed=now.bytes, total=now.total, said=f"{now.written:,} units")
+        def show(done: int, total: int | None, said: str) -> None:
+            bar.update(task, completed=done, total=total, said=said)
 
         yield show
 
@@ -127,12 +136,12 @@ def _plainly(name: str) -> Shower:
     called = plain(name)
     last = time.monotonic()
 
-    def show(now: Progress) -> None:
+    def show(done: int, total: int | None, said: str) -> None:
         nonlocal last
         if time.monotonic() - last >= _EVERY_S:
             last = time.monotonic()
-            share = f" ({now.bytes / now.total:.0%})" if now.total else ""
-            sys.stderr.write(f"{called}: {now.lines:,} lines, {now.written:,} units{share}\n")
+            share = f" ({done / total:.0%})" if total else ""
+            sys.stderr.write(f"{called}: {said}{share}\n")
 
     return show
 
@@ -174,6 +183,44 @@ def _rest(loaded: Loaded) -> str:
     )
 
 
+def backup(
+    at: OnStore,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="[DB] TO", help="The memory, unless --db names it, and the file to write.")
+    ],
+    *,
+    with_key: Annotated[
+        bool, typer.Option("--with-key", help="Copy the signing key as well: whoever has both can rewrite history.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace TO if it is there.")] = False,
+) -> Answer:
+    """Copy a memory while others write to it: as it is at one moment, and read back before it gets its name."""
+    if len(paths) > 2:
+        raise InvalidInputError("backup takes the memory and one file to write: memlineage backup DB TO")
+    *source, target = paths
+    with at.on(source[0] if source else None).memory() as memory, _shower(target.name, at) as show:
+        made = memory.backup(
+            target, overwrite=overwrite, with_key=with_key,
+            progress=None if show is None else lambda done, total: show(done, total, f"{done / 1e6:,.0f} MB"),
+        )  # fmt: skip
+        key = Path(f"{memory.path}.key")
+    return Answer(data=made, show=lambda: _backed_up(made, key if key.exists() else None))
+
+
+def _backed_up(made: Backup, key: Path | None) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from memlineage.cli.rendering import count_of, words
+
+    size = f"{made.bytes / 1e6:,.1f} MB, {count_of(made.events, 'event')}, read back and sound"
+    yield Text.assemble(("● ", "green"), "Copied to ", words(made.path, "bold"), words(f": {size}", "dim"))
+    if made.key is not None:
+        yield words(f"The signing key is in {made.key}: whoever has both files can rewrite history.", "yellow")
+    elif key is not None:
+        yield words(f"The signing key {key} was not copied: keep it elsewhere, or add --with-key.", "dim")
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     command(app, "import", panel=_PANEL)(import_lines)
+    command(app, "backup", panel=_PANEL)(backup)

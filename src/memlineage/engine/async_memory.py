@@ -9,10 +9,13 @@ from typing import Any, Self
 
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.asynchronous import AsyncOpening
+from memlineage.engine.backup import Backup
 from memlineage.engine.core import Clock
 from memlineage.engine.inputs import Limits
 from memlineage.engine.keyring import KeySource
+from memlineage.engine.ledger import Against
 from memlineage.engine.memory import Memory
+from memlineage.engine.reports import Progress, VerifyReport
 from memlineage.engine.results import Consequences
 from memlineage.engine.tools import Refresh
 from memlineage.engine.workers import WORKERS
@@ -190,6 +193,50 @@ class AsyncMemory(AsyncOpening):
             LedgerError: the ledger is damaged: a proof from it would fail.
         """
         return await self._workers.run(lambda: self._memory.prove(unit))
+
+    async def verify(
+        self, against: Against | None = None, *, vectors: bool = True, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Hold every row against the ledger, the ledger against what was signed, and what is derived against the rules
+        (semantics.md, section 7): in one snapshot, as a stream, while others read and write.
+
+        Args:
+            against: a checkpoint, the text of its note, or a witness file that was kept elsewhere: it shows a history
+                that was cut short or rewritten, even by whoever has the key.
+            vectors: leave out to spare computing every vector anew, which takes most of the time.
+            progress: is told what is being checked, how much of it is done, and how much there is.
+
+        Raises:
+            LedgerError: what is given as `against` cannot be read, or holds no checkpoint.
+        """
+        return await self._workers.run(lambda: self._memory.verify(against, vectors=vectors, progress=progress))
+
+    async def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        with_key: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Backup:
+        """Copy the store to a file, as it is at one moment, while everybody goes on reading and writing. The file has
+        its name only when all of it is on disk and has been read back; open it like any other.
+
+        Args:
+            path: a file that is not there yet.
+            overwrite: replace one that is.
+            with_key: copy the signing key as well, to `<path>.key`. Whoever has both can sign another history, so it
+                is left out unless asked for; without it the copy can be verified, but signs nothing new.
+            progress: called with the bytes copied and their number in all.
+
+        Raises:
+            InvalidInputError: the path is not one to write to; nothing was written.
+            StoreError: there is no room, or the copy is not what was copied; nothing is left of it.
+            LedgerError: the key is not in a file that could be copied.
+        """
+        return await self._workers.run(
+            lambda: self._memory.backup(path, overwrite=overwrite, with_key=with_key, progress=progress)
+        )
 
     @property
     def policies(self) -> PolicySet:

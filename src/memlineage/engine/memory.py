@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.backup import Backup, back_up
 from memlineage.engine.checkpoints import Checkpoints
 from memlineage.engine.core import Clock, Core
 from memlineage.engine.decisions import read_decisions
@@ -50,6 +51,7 @@ class Memory:
     def __init__(self, core: Core, keyring: Keyring) -> None:
         self._core = core
         self._parts = Parts(core)
+        self._keyring = keyring
         self._signed = Checkpoints(core, keyring)
 
     @classmethod
@@ -235,6 +237,33 @@ class Memory:
         from memlineage.engine.verification import verify  # numpy, which opening a store does without
 
         return verify(self._core, against=against, vectors=vectors, progress=progress)
+
+    def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        with_key: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Backup:
+        """Copy the store to a file, as it is at one moment, while everybody goes on reading and writing. The file has
+        its name only when all of it is on disk and has been read back; open it like any other.
+
+        Args:
+            path: a file that is not there yet.
+            overwrite: replace one that is.
+            with_key: copy the signing key as well, to `<path>.key`. Whoever has both can sign another history, so it
+                is left out unless asked for; without it the copy can be verified, but signs nothing new.
+            progress: called with the bytes copied and their number in all.
+
+        Raises:
+            InvalidInputError: the path is not one to write to; nothing was written.
+            StoreError: there is no room, or the copy is not what was copied; nothing is left of it.
+            LedgerError: the key is not in a file that could be copied.
+        """
+        return back_up(
+            self._core.database, self._keyring, path, overwrite=overwrite, with_key=with_key, progress=progress
+        )
 
     @property
     def policies(self) -> PolicySet:
