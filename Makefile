@@ -10,6 +10,9 @@ UV ?= uv
 WORKERS ?= 2
 # Which benchmark `make bench` runs; empty for all.
 BENCH ?=
+# How long `make soak` takes, in minutes, and where its figures go.
+MINUTES ?= 30
+SOAK ?= soak.json
 
 # The newest interpreter that runs and can make a virtual environment. A name on the PATH proves nothing
 # (version managers leave shims that fail), so each candidate has to answer. `make PYTHON=...` overrides.
@@ -17,13 +20,14 @@ CANDIDATES := python3.14 python3.13 python3.12 python3.11 python3 python
 PROBE := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint bench mutants lock clean
+.PHONY: help venv demo test lint bench soak mutants lock clean
 
 help:
 	@echo 'make demo     install what the demo needs, then plan a trip offline'
 	@echo 'make test     lint, types, architecture, tests and the examples of the docs'
 	@echo 'make lint     the same without the tests'
 	@echo 'make bench    the benchmarks; BENCH=store for one'
+	@echo 'make soak     half an hour of mixed load by four processes; MINUTES=5 for less'
 	@echo 'make mutants  break the code on purpose; the tests must notice'
 	@echo 'make venv     .venv with everything that developing needs'
 	@echo 'make lock     resolve the lock files again (needs uv); LOCKFLAGS=--upgrade for newer versions'
@@ -69,6 +73,9 @@ test: lint
 
 bench: $(VENV)/runtime.stamp
 	$(BIN)/memlineage bench $(BENCH)
+
+soak: $(VENV)/runtime.stamp
+	$(BIN)/python -m memlineage.evaluation.soak --minutes $(MINUTES) --json $(SOAK)
 
 mutants: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) -m mutants
