@@ -104,6 +104,20 @@ def test_the_demo_comes_out_as_told_and_leaves_a_memory_to_look_into(desk: Any) 
     assert (again.exit_code, json.loads(again.stdout)["error"]["type"]) == (2, "InvalidInputError")
 
 
+def test_the_story_of_poisoning_comes_out_as_told_and_its_record_verifies(desk: Any) -> None:
+    kept = str(desk.file.with_name("poison.db"))
+    result = desk.type("demo", "poison", "--db", kept, "--json")
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["ok"], len(told["scenes"])) == (0, True, 8)
+    with ml.Memory.open(kept) as memory:
+        assert memory.verify().ok
+
+
+def test_sizes_that_are_none_are_misuse(desk: Any) -> None:
+    result = desk.type("bench", "recall", "--sizes", "many", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["error"]["type"]) == (2, "InvalidInputError")
+
+
 def test_the_demo_waits_between_scenes_and_goes_on_where_nobody_answers(desk: Any) -> None:
     result = desk.type("demo", "--step", input="\n")
     assert (result.exit_code, "Alice says what she wants" in result.stdout) == (0, True)
