@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from memlineage.errors import InvalidInputError
 from memlineage.recall.embedding import to_blob
-from memlineage.recall.vectors import Likeness, best_places, from_blob, from_blobs
+from memlineage.recall.vectors import Likeness, best_places, from_blob, from_blobs, places_above
 
 DIMENSION = 8
 
@@ -44,13 +44,45 @@ def test_search_equals_brute_force_whatever_is_allowed(data: st.DataObject) -> N
 def test_many_rows_are_thinned_without_losing_one_of_the_best(k: int, spread: int) -> None:
     made = np.random.default_rng(k).normal(size=(20_000, 4))
     if spread > 1:  # those that the sample looks at are the best of all: it promises more than there is
-        made[:: 20_000 // 4_096] = np.abs(made[:: 20_000 // 4_096]) * spread
+        made[:: 20_000 // 1_024] = np.abs(made[:: 20_000 // 1_024]) * spread
     rows = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
     query = np.ones(4, dtype=np.float32) / 2
     places, scores = Likeness(rows, query).best(k)
     wanted = np.lexsort((np.arange(20_000), -(rows * query.astype(np.float64)).sum(axis=1)))[:k]
     assert places.tolist() == wanted.tolist()
     assert scores.tolist() == (rows[wanted] * query.astype(np.float64)).sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("count", [300, 20_000])
+@pytest.mark.parametrize("k", [1, 20, 290])
+def test_what_32_bits_cannot_tell_apart_is_told_apart(count: int, k: int) -> None:
+    chance = np.random.default_rng(3)
+    query = chance.normal(size=64)
+    query /= np.linalg.norm(query)
+    made = query + 3e-4 * chance.normal(size=(count, 64))
+    rows = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+    exact = (rows * query.astype(np.float32).astype(np.float64)).sum(axis=1)
+    places, scores = Likeness(rows, query.astype(np.float32)).best(k)
+    assert places.tolist() == np.lexsort((np.arange(count), -exact))[:k].tolist()
+    assert scores.tolist() == exact[places].tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_lies_close_below_the_best_is_kept_however_the_sample_falls(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    scores = chance.integers(0, 40, size=9_000).astype(np.float32)
+    k = int(chance.integers(1, 3_000))
+    least = np.sort(scores)[-k]
+    for slack in (0.0, 1.0, 3.0):
+        assert places_above(scores, k, slack).tolist() == np.flatnonzero(scores >= least - slack).tolist()
+
+
+def test_a_sample_that_saw_only_the_best_sets_no_bound() -> None:
+    scores = np.zeros(9_000, dtype=np.float32)
+    scores[: 400 * 8 : 8] = 5.0  # every eighth is looked at
+    scores[1 : 1_000 * 8 : 8] = 4.5
+    scores[2 : 500 * 8 : 8] = 3.9
+    assert places_above(scores, 1_200, 1.0).tolist() == np.flatnonzero(scores >= 3.5).tolist()
 
 
 def test_a_result_does_not_depend_on_the_filter() -> None:

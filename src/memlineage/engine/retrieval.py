@@ -249,13 +249,14 @@ class _Run:
         usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}
         if not usable:
             return ()
-        weight = dict(zip(usable, self._importance(pool.places_of(list(usable))).tolist(), strict=True))
+        numbers = list(usable)
+        weights = self._importance(pool.places_of(numbers)).tolist()
         candidates = [
             ConstraintCandidate(
                 id=n, content=unit.content, subject=unit.subject, tags=unit.tags, kind=unit.kind,
-                importance=weight[n], vector=pool.vector_of(n),
+                importance=weight, vector=vector,
             )
-            for n, unit in usable.items()
+            for (n, unit), weight, vector in zip(usable.items(), weights, pool.vectors_of(numbers), strict=True)
         ]  # fmt: skip
         bound = rank_constraints(
             self._query.text,

@@ -33,8 +33,8 @@ def offset_minutes(moment: datetime) -> int:
 
 def from_us(us: int, offset: int = 0) -> datetime:
     """The aware datetime of an instant, shown at a UTC offset given in minutes."""
-    zone = UTC if offset == 0 else timezone(timedelta(minutes=offset))
-    return (_EPOCH + timedelta(microseconds=us)).astimezone(zone)
+    moment = _EPOCH + timedelta(microseconds=us)
+    return moment.astimezone(timezone(timedelta(minutes=offset))) if offset else moment
 
 
 def iso(us: int) -> str:

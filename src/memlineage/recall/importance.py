@@ -18,7 +18,7 @@ from memlineage.errors import InvalidInputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DAY_US", "ImportanceWeights", "half_life_decay", "importance"]
+__all__ = ["DAY_US", "ImportanceWeights", "half_life_decay", "importance", "unit_interval"]
 
 DAY_US: Final = 86_400_000_000
 """Microseconds in a day."""
@@ -89,7 +89,7 @@ def importance(
     weights = weights or ImportanceWeights()
     children = np.maximum(np.asarray(fan_out, dtype=np.float64), 0.0)
     confident = np.asarray(confidence, dtype=np.float64)
-    confident = np.where(np.isnan(confident), UNKNOWN_CONFIDENCE, np.clip(confident, 0.0, 1.0))
+    confident = np.where(np.isnan(confident), UNKNOWN_CONFIDENCE, unit_interval(confident))
     parts = (
         weights.root * np.asarray(root, dtype=np.float64)
         + weights.fan_out * (children / (children + _HALF_FAN))
@@ -98,10 +98,15 @@ def importance(
         + weights.confidence * confident
         + weights.pinned * np.asarray(pinned, dtype=np.float64)
     )
-    return np.clip(np.asarray(parts / weights.total, dtype=np.float64), 0.0, 1.0)
+    return unit_interval(parts / weights.total)
 
 
 def half_life_decay(age_us: ArrayLike, half_life_days: float) -> NDArray[np.float64]:
     """1 for what is new, one half after each half-life; what lies ahead of now counts as new."""
     days = np.maximum(np.asarray(age_us, dtype=np.float64), 0.0) / DAY_US
     return np.asarray(np.exp2(-days / half_life_days), dtype=np.float64)
+
+
+def unit_interval(values: ArrayLike) -> NDArray[np.float64]:
+    """Values cut off at 0 and 1. (`np.clip` takes ten times as long for a few hundred.)"""
+    return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0), dtype=np.float64)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 
 from memlineage.errors import InvalidInputError
-from memlineage.recall.importance import half_life_decay
+from memlineage.recall.importance import half_life_decay, unit_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -202,8 +202,8 @@ class LineageRanker:
         """Total and parts of each, best first."""
         count = len(candidates.ids)
         shares = self.weights.shares(focused=candidates.distance is not None)
-        semantic = np.clip(candidates.semantic, 0.0, 1.0)
-        importance = np.clip(candidates.importance, 0.0, 1.0)
+        semantic = unit_interval(candidates.semantic)
+        importance = unit_interval(candidates.importance)
         affinity = np.zeros(count) if candidates.distance is None else np.exp(-np.maximum(candidates.distance, 0.0))
         recency = (
             np.zeros(count)
@@ -247,8 +247,8 @@ def fuse(cosine: ArrayLike, bm25: ArrayLike, *, vector_share: float, noise: floa
     """
     if not 0 <= vector_share <= 1 or not 0 <= noise < 1:
         raise InvalidInputError(f"{vector_share=} must be in [0, 1] and {noise=} in [0, 1)")
-    near = np.clip(np.asarray(cosine, dtype=np.float64) - noise, 0.0, None)
-    matched = np.clip(-np.asarray(bm25, dtype=np.float64), 0.0, None)
+    near = np.maximum(np.asarray(cosine, dtype=np.float64) - noise, 0.0)
+    matched = np.maximum(-np.asarray(bm25, dtype=np.float64), 0.0)
     nearest = float(near.max(initial=0.0))
     best = float(matched.max(initial=0.0))
     if best == 0.0:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Likeness", "best_places", "from_blob", "from_blobs"]
+__all__ = ["Likeness", "best_places", "from_blob", "from_blobs", "places_above"]
 
 _SPARSE: Final = 4
 """With fewer than one row in this many allowed, gathering them is cheaper than scoring all."""
 _CHUNK: Final = 4_096
-_SAMPLE: Final = 4_096
-"""Scores that are looked at to set a bound; fewer than twice as many are not worth a sample."""
+_SAMPLE: Final = 1_024
+"""Scores that are looked at to set a bound; fewer than four times as many are not worth a sample."""
 
 
 def from_blob(blob: bytes) -> NDArray[np.float32]:
@@ -99,13 +99,13 @@ class Likeness:
     def _near(self, k: int, allowed: NDArray[np.bool_] | None) -> NDArray[np.intp]:
         """The rows that the rounding of 32 bits cannot exclude from the best k."""
         if allowed is None:
-            return _above(self._coarse(), k, self._slack)
+            return places_above(self._coarse(), k, self._slack)
         chosen = np.flatnonzero(allowed)
         if not len(chosen):
             return chosen
         if self._every is None and len(chosen) * _SPARSE < len(self._rows):
-            return chosen[_above(self._rows[chosen] @ self._query, k, self._slack)]
-        return chosen[_above(self._coarse()[chosen], k, self._slack)]
+            return chosen[places_above(self._rows[chosen] @ self._query, k, self._slack)]
+        return chosen[places_above(self._coarse()[chosen], k, self._slack)]
 
     def _coarse(self) -> NDArray[np.float32]:
         if self._every is None:
@@ -117,26 +117,37 @@ def best_places(scores: NDArray[np.float64], k: int) -> NDArray[np.intp]:
     """Where the k greatest scores are, in rising order; of equal ones, the first."""
     if not 0 < k < len(scores):
         return np.arange(min(k, len(scores)))
-    least = _least_of_best(scores, k)
-    surely = np.flatnonzero(scores > least)
-    level = np.flatnonzero(scores == least)[: k - len(surely)]
+    places = _thinned(scores, k)
+    kept = scores[places]
+    least = _kth(kept, k)
+    surely = places[kept > least]
+    level = places[kept == least][: k - len(surely)]
     return np.sort(np.concatenate([surely, level]))
 
 
-def _above(scores: NDArray[np.float32], k: int, slack: np.float32) -> NDArray[np.intp]:
-    """Where scores are that lie at most `slack` below the k-th best."""
-    return np.flatnonzero(scores >= _least_of_best(scores, min(k, len(scores))) - slack)
+def places_above(scores: NDArray[Any], k: int, slack: Any = 0.0) -> NDArray[np.intp]:
+    """Where scores are that lie at most `slack` below the k-th greatest, in rising order."""
+    if k >= len(scores):
+        return np.arange(len(scores))
+    places = _thinned(scores, k, slack)
+    kept = scores[places]
+    return np.asarray(places[kept >= _kth(kept, k) - slack])
 
 
-def _least_of_best(scores: NDArray[np.floating[Any]], k: int) -> Any:
-    """The k-th greatest score. Long arrays are thinned first, by a bound that surely leaves more than k."""
-    if len(scores) >= 2 * _SAMPLE:
+def _kth(scores: NDArray[Any], k: int) -> Any:
+    return np.partition(scores, len(scores) - k)[len(scores) - k]
+
+
+def _thinned(scores: NDArray[Any], k: int, slack: Any = 0.0) -> NDArray[np.intp]:
+    """Where the k best are, and whatever lies at most `slack` below them, among few others."""
+    if len(scores) >= 4 * _SAMPLE:
         sample = scores[:: len(scores) // _SAMPLE]
         expected = k * len(sample) / len(scores)
         rank = int(expected + 3 * expected**0.5) + 4
         if rank < len(sample):
-            bound = np.partition(sample, len(sample) - rank)[len(sample) - rank]
-            kept = scores[scores >= bound]
-            if len(kept) >= k:
-                scores = kept
-    return np.partition(scores, len(scores) - k)[len(scores) - k]
+            bound = _kth(sample, rank)
+            places = np.flatnonzero(scores >= bound - slack)
+            # Some k lie above the bound, so the k-th best does; what is close below it lies above the bound less that.
+            if np.count_nonzero(scores[places] >= bound) >= k:
+                return places
+    return np.arange(len(scores))

@@ -82,7 +82,9 @@ class Derived:
     def posting(self, connection: Connection, namespace: Namespace, term: Term) -> Posting:
         """Where a term stands in a namespace."""
         known = namespace.postings.get(term.text)
-        if known is None or known.horizon < self._corpus.horizon:
+        if known is None or (known.horizon, known.idf, known.average) != (
+            self._corpus.horizon, term.idf, self._corpus.average,
+        ):  # fmt: skip
             known = read_posting(connection, self._corpus, namespace.ns, namespace.columns, term, known)
             namespace.remember(term.text, known)
             self._grown = True

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.model.state import Standing, unpack
-from memlineage.recall.vectors import Likeness, best_places
+from memlineage.recall.vectors import Likeness
 from memlineage.store.database import Connection
 from memlineage.store.places import Places
 from memlineage.store.search.columns import Columns
-from memlineage.store.search.postings import Corpus, Posting, Term, matches
+from memlineage.store.search.postings import Posting, best_matching
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import BLOCK_SHIFT, BLOCK_SIZE
 
@@ -54,14 +54,16 @@ class Pool:
     binding: NDArray[np.int64]
     searched: tuple[Columns, ...]
 
-    def vector_of(self, number: int) -> NDArray[np.float32] | None:
-        """The vector of a version of these namespaces; None if it has none."""
+    def vectors_of(self, numbers: Sequence[int]) -> list[NDArray[np.float32] | None]:
+        """The vectors of versions of the namespaces that were searched; None for one that has none."""
+        wanted = np.array(numbers, np.int64)
+        found: list[NDArray[np.float32] | None] = [None] * len(wanted)
         for columns in self.searched:
-            place, here = columns.find(np.array([number], np.int64))
-            if here[0] and not columns.hidden[place[0]]:
-                vector: NDArray[np.float32] = columns.vector[place[0]]
-                return vector
-        return None
+            place, here = columns.find(wanted)
+            for i in np.flatnonzero(here):
+                if not columns.hidden[place[i]]:
+                    found[i] = columns.vector[place[i]]
+        return found
 
     def places_of(self, numbers: Sequence[int]) -> Places:
         """Where other versions stand, of the namespaces that were searched, at the same moment."""
@@ -81,8 +83,7 @@ class Part:
         self,
         columns: Columns,
         visible: NDArray[np.bool_] | None,
-        postings: Sequence[tuple[Term, Posting]],
-        corpus: Corpus,
+        postings: Sequence[Posting],
         vector: NDArray[np.float32],
     ) -> None:
         """`visible` says which rows are in sight; None for all."""
@@ -91,8 +92,6 @@ class Part:
         self.allowed = visible
         self._likeness = Likeness(columns.vector, vector)
         self._postings = postings
-        self._corpus = corpus
-        self._matches: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
 
     def narrow(self, chosen: NDArray[np.bool_]) -> None:
         """Look at these rows only, as far as they are visible."""
@@ -109,14 +108,7 @@ class Part:
 
     def best_matching(self, k: int, allowed: NDArray[np.bool_] | None) -> _Found:
         """The k best-matching rows among the allowed."""
-        if self._matches is None:
-            self._matches = matches(self._postings, self._corpus, len(self.columns))
-        rows, scores = self._matches
-        if allowed is not None:
-            seen = allowed[rows]
-            rows, scores = rows[seen], scores[seen]
-        best = best_places(scores, k)
-        return _Found(rows[best], scores[best])
+        return _Found(*best_matching(self._postings, len(self.columns), k, allowed))
 
     def cosines(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Likeness of these rows."""
@@ -147,7 +139,10 @@ def draw(connection: Connection, parts: Sequence[Part], size: int) -> Pool:
             places=Places(**{name: np.empty(0, kind) for name, kind in _PLACES.items()}),
         )  # fmt: skip
     crowd = _Crowd(connection, parts, size)
-    near, text = crowd.found(Part.nearest), crowd.found(Part.best_matching)
+    near, text = crowd.best(Part.nearest), crowd.best(Part.best_matching)
+    full = [found.at for found in (near, text) if len(found.at) == size]
+    if full and crowd.any_out(np.concatenate(full)):
+        near, text = crowd.with_the_living(Part.nearest, near), crowd.with_the_living(Part.best_matching, text)
     positions = np.union1d(near.at, text.at)
     cosine, matched = np.zeros(len(positions)), np.zeros(len(positions))
     place = np.searchsorted(positions, near.at)
@@ -158,7 +153,7 @@ def draw(connection: Connection, parts: Sequence[Part], size: int) -> Pool:
         cosine[unseen] = crowd.each(positions[unseen], Part.cosines)
     matched[np.searchsorted(positions, text.at)] = text.scores
     return Pool(
-        n=crowd.numbers(positions),
+        n=crowd.column("n", positions),
         cosine=cosine,
         matched=matched,
         places=Places(**{name: crowd.column(name, positions) for name in _PLACES}),
@@ -178,10 +173,13 @@ class _Crowd:
         self._starts = [0, *ends.tolist()]
         self._alive: list[NDArray[np.bool_]] | None = None
 
-    def found(self, side: _Side) -> _Found:
+    def best(self, side: _Side) -> _Found:
         """The best of all parts, by one side of the search."""
-        found = self._best(side, [part.allowed for part in self._parts])
-        if len(found.at) < self._size or not self._any_out(found.at):
+        return self._best(side, [part.allowed for part in self._parts])
+
+    def with_the_living(self, side: _Side, found: _Found) -> _Found:
+        """The same, with the best of the living where these could have been crowded out."""
+        if len(found.at) < self._size or not self.any_out(found.at):
             return found
         if self._alive is None:
             self._alive = [part.living(self._connection) for part in self._parts]
@@ -189,9 +187,10 @@ class _Crowd:
         at, first = np.unique(np.concatenate([found.at, living.at]), return_index=True)
         return _Found(at, np.concatenate([found.scores, living.scores])[first])
 
-    def numbers(self, positions: NDArray[np.intp]) -> NDArray[np.int64]:
-        """The versions at these positions."""
-        return self.column("n", positions)
+    def any_out(self, positions: NDArray[np.intp]) -> bool:
+        """Whether one of these is plainly out of use."""
+        numbers = np.sort(self.column("n", np.sort(positions)))
+        return bool(_OUT[_codes(self._connection, numbers)].any())
 
     def column(self, name: str, positions: NDArray[np.intp]) -> NDArray[Any]:
         """What a column has at these positions."""
@@ -218,12 +217,8 @@ class _Crowd:
         at = np.concatenate([one.at + start for one, start in zip(found, self._starts, strict=False)])
         order = np.argsort(at)
         at, scores = at[order], np.concatenate([one.scores for one in found])[order]
-        best = np.lexsort((self.numbers(at), -scores))[: self._size]
+        best = np.lexsort((self.column("n", at), -scores))[: self._size]
         return _Found(at[best], scores[best])
-
-    def _any_out(self, positions: NDArray[np.intp]) -> bool:
-        numbers = np.sort(self.numbers(np.sort(positions)))
-        return bool(_OUT[_codes(self._connection, numbers)].any())
 
 
 def _codes(connection: Connection, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:

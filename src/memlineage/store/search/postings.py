@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.recall.text import keep_terms, match_expression
+from memlineage.recall.vectors import best_places, places_above
 from memlineage.store.database import Connection, fetch
 from memlineage.store.search.columns import Columns
 from memlineage.store.sql import QUERIES
 
-__all__ = ["Corpus", "Frequencies", "Posting", "Term", "matches", "read_posting"]
+__all__ = ["Corpus", "Frequencies", "Posting", "Term", "best_matching", "read_posting"]
 
 _K1: Final = 1.2
 _B: Final = 0.75
@@ -72,18 +73,24 @@ class Posting:
         rows: rows of the namespace's columns, rising.
         times: how often it stands there.
         words: how many tokens that row has.
+        scores: how well the row matches by this term alone, as weighed by `idf` and `average`.
+        idf: of the term, when it was scored.
+        average: of the corpus, when it was scored.
         horizon: greatest version that was looked at.
     """
 
     rows: NDArray[np.intp]
     times: NDArray[np.float32]
     words: NDArray[np.float32]
+    scores: NDArray[np.float64]
+    idf: float
+    average: float
     horizon: int
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory held."""
-        return self.rows.nbytes + self.times.nbytes + self.words.nbytes
+        return self.rows.nbytes + self.times.nbytes + self.words.nbytes + self.scores.nbytes
 
 
 class Frequencies:
@@ -122,42 +129,51 @@ def read_posting(
     """Where a term stands in a namespace, with what was written since `known`. The columns must be caught up."""
     after = 0 if known is None else known.horizon
     asked = f"ns : ns{ns} AND terms : ({match_expression([term.text])})"
-    found = fetch(connection, QUERIES["term_rows"], (asked, after))
-    n = np.array([row for row, _ in found], np.int64)
-    scores = -np.array([score for _, score in found], np.float64)
-    place, here = columns.find(n)
+    found = np.array(fetch(connection, QUERIES["term_rows"], (asked, after)), np.float64).reshape(-1, 2)
+    place, here = columns.find(found[:, 0].astype(np.int64))
     rows = place[here]
     words = columns.words[rows]
-    times = np.rint(_times(scores[here], words, term.idf, corpus.average)).astype(np.float32)
-    if known is not None:
+    times = np.rint(_times(-found[here, 1], words, term.idf, corpus.average)).astype(np.float32)
+    if known is not None and not len(rows):
+        rows, times, words = known.rows, known.times, known.words
+    elif known is not None:
         rows, times, words = (
             np.concatenate([one, two]) for one, two in ((known.rows, rows), (known.times, times), (known.words, words))
         )
-    return Posting(rows=rows, times=times, words=words, horizon=corpus.horizon)
+    return Posting(
+        rows=rows, times=times, words=words, scores=_scores(times, words, term.idf, corpus.average),
+        idf=term.idf, average=corpus.average, horizon=corpus.horizon,
+    )  # fmt: skip
 
 
-def matches(
-    postings: Sequence[tuple[Term, Posting]], corpus: Corpus, count: int
+def best_matching(
+    postings: Sequence[Posting], count: int, k: int, allowed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Rows of a namespace that have any of these terms, rising, and how well each matches: more is better.
+    """The k rows that match any of these terms best, rising, and how well they match: more is better.
 
-    `count` is how many rows the namespace has.
+    `count` is how many rows the namespace has, `allowed` which of them may be found. Of equal ones the first are taken.
     """
     if not postings:
         return np.empty(0, np.intp), np.empty(0)
-    if len(postings) == 1:
-        term, posting = postings[0]
-        return posting.rows, _scores(posting, term.idf, corpus.average)
-    total = np.zeros(count)
-    for term, posting in postings:
-        total[posting.rows] += _scores(posting, term.idf, corpus.average)
-    rows = np.flatnonzero(total)
-    return rows, total[rows]
+    rows = np.concatenate([posting.rows for posting in postings])
+    scores = np.concatenate([posting.scores for posting in postings])
+    if allowed is not None:
+        seen = allowed[rows]
+        rows, scores = rows[seen], scores[seen]
+    if len(postings) > 1:
+        totals = np.bincount(rows, weights=scores, minlength=count)
+        # A row comes once for each term it has, so that many times k hold k different ones.
+        rows = np.unique(rows[places_above(totals[rows], k * len(postings))])
+        scores = totals[rows]
+    best = best_places(scores, k)
+    return rows[best], scores[best]
 
 
-def _scores(posting: Posting, idf: float, average: float) -> NDArray[np.float64]:
-    times = posting.times.astype(np.float64)
-    return np.asarray(idf * ((times * (_K1 + 1.0)) / (times + _damping(posting.words, average))))
+def _scores(
+    times: NDArray[np.float32], words: NDArray[np.float32], idf: float, average: float
+) -> NDArray[np.float64]:  # fmt: skip
+    wide = times.astype(np.float64)
+    return np.asarray(idf * ((wide * (_K1 + 1.0)) / (wide + _damping(words, average))))
 
 
 def _times(scores: NDArray[np.float64], words: NDArray[np.float32], idf: float, average: float) -> NDArray[np.float64]:

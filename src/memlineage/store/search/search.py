@@ -65,9 +65,9 @@ class Search:
             terms = derived.telling(connection, query_terms(query))
             for ns in sight.namespaces:
                 namespace = derived.namespace(connection, ns)
-                postings = [(term, derived.posting(connection, namespace, term)) for term in terms]
+                postings = [derived.posting(connection, namespace, term) for term in terms]
                 visible = namespace.visible_to(sight.scope)
-                parts.append(Part(namespace.columns, visible, postings, corpus, vector))
+                parts.append(Part(namespace.columns, visible, postings, vector))
             derived.trim(sight.namespaces)
         if sight.filtered:
             for part, ns in zip(parts, sight.namespaces, strict=True):
