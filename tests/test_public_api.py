@@ -11,11 +11,11 @@ from memlineage.engine.options import StoreOptions
 NAMES = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
     "CapabilityError", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision",
-    "Document", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
-    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet",
-    "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError",
-    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "Withheld", "carry",
-    "verify_proof",
+    "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError",
+    "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError",
+    "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role",
+    "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
+    "VerifyReport", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip
 MEMORY = {
     "backup": ["path", "*", "overwrite", "with_key", "progress"],
@@ -31,12 +31,14 @@ MEMORY = {
     "path": [],
     "policies": [],
     "prove": ["unit"],
+    "rebuild": ["*", "vectors", "progress"],
     "reembed": [],
     "register": ["principal", "*", "level", "verifier"],
     "register_comparer": ["kind", "same"],
     "register_tool": ["name", "run", "*", "integrity", "refresh", "cost", "backup", "compensate"],
     "rotate_key": ["signing_key"],
     "scope": ["*", "user", "agent", "session", "tenant", "domain"],
+    "verify": ["against", "*", "vectors", "progress"],
 }  # fmt: skip
 SCOPE = {
     "act": ["action", "arguments", "*", "justification", "by"],

@@ -14,10 +14,12 @@
 from memlineage.engine.async_memory import AsyncMemory
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.backup import Backup
+from memlineage.engine.findings import Finding
 from memlineage.engine.found import Found
 from memlineage.engine.importing import BadLine, Loaded, Progress
 from memlineage.engine.inputs import Limits
 from memlineage.engine.memory import Memory
+from memlineage.engine.reports import RebuildReport, VerifyReport
 from memlineage.engine.results import ActionResult, Affected, Change, Consequences, Impact, Page, Trace, Withheld
 from memlineage.engine.scope import Scope
 from memlineage.engine.tracking import Step, carry
@@ -49,9 +51,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
     "CapabilityError", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision",
-    "Document", "Edge", "Effect", "Explanation", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
-    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet",
-    "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "Ref", "Role", "Scope", "ScopeRequiredError",
-    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "Withheld", "carry",
-    "verify_proof",
+    "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError",
+    "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError",
+    "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role",
+    "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
+    "VerifyReport", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

@@ -21,6 +21,13 @@ class Clock:
     def __init__(self) -> None:
         self.now = datetime(2030, 1, 1, tzinfo=UTC)
 
+    @classmethod
+    def of(cls, memory: Memory) -> "Clock":
+        """The clock of a store that was filled here."""
+        clock = memory._core._clock
+        assert isinstance(clock, cls)
+        return clock
+
     def __call__(self) -> datetime:
         self.now += timedelta(milliseconds=250)
         return self.now

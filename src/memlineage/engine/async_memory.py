@@ -15,7 +15,7 @@ from memlineage.engine.inputs import Limits
 from memlineage.engine.keyring import KeySource
 from memlineage.engine.ledger import Against
 from memlineage.engine.memory import Memory
-from memlineage.engine.reports import Progress, VerifyReport
+from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
 from memlineage.engine.results import Consequences
 from memlineage.engine.tools import Refresh
 from memlineage.engine.workers import WORKERS
@@ -195,7 +195,7 @@ class AsyncMemory(AsyncOpening):
         return await self._workers.run(lambda: self._memory.prove(unit))
 
     async def verify(
-        self, against: Against | None = None, *, vectors: bool = True, progress: Progress | None = None
+        self, against: Against | None = None, *, vectors: bool = True, progress: Watcher | None = None
     ) -> VerifyReport:
         """Hold every row against the ledger, the ledger against what was signed, and what is derived against the rules
         (semantics.md, section 7): in one snapshot, as a stream, while others read and write.
@@ -210,6 +210,20 @@ class AsyncMemory(AsyncOpening):
             LedgerError: what is given as `against` cannot be read, or holds no checkpoint.
         """
         return await self._workers.run(lambda: self._memory.verify(against, vectors=vectors, progress=progress))
+
+    async def rebuild(self, *, vectors: bool = True, progress: Watcher | None = None) -> RebuildReport:
+        """Write anew whatever is not what events and values give, in one transaction: rows that events determine, and
+        all that is derived. Values (contents, names, reasons and their salts) are checked first, and nothing is
+        invented in place of one.
+
+        Args:
+            vectors: leave out to take the vectors as they are.
+            progress: as for `verify`.
+
+        Raises:
+            LedgerError: the ledger or a value does not fit; it names the first entry. Nothing was written.
+        """
+        return await self._workers.run(lambda: self._memory.rebuild(vectors=vectors, progress=progress))
 
     async def backup(
         self,

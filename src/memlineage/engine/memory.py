@@ -26,7 +26,7 @@ from memlineage.engine.opening import (
     reembed,
 )
 from memlineage.engine.parts import Parts
-from memlineage.engine.reports import Progress, VerifyReport
+from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
 from memlineage.engine.results import Consequences
 from memlineage.engine.scope import Scope
 from memlineage.engine.tools import Refresh, Tool
@@ -220,7 +220,7 @@ class Memory:
         return self._signed.prove(parse_target(unit, pinned=True))
 
     def verify(
-        self, against: Against | None = None, *, vectors: bool = True, progress: Progress | None = None
+        self, against: Against | None = None, *, vectors: bool = True, progress: Watcher | None = None
     ) -> VerifyReport:
         """Hold every row against the ledger, the ledger against what was signed, and what is derived against the rules
         (semantics.md, section 7): in one snapshot, as a stream, while others read and write.
@@ -237,6 +237,22 @@ class Memory:
         from memlineage.engine.verification import verify  # numpy, which opening a store does without
 
         return verify(self._core, against=against, vectors=vectors, progress=progress)
+
+    def rebuild(self, *, vectors: bool = True, progress: Watcher | None = None) -> RebuildReport:
+        """Write anew whatever is not what events and values give, in one transaction: rows that events determine, and
+        all that is derived. Values (contents, names, reasons and their salts) are checked first, and nothing is
+        invented in place of one.
+
+        Args:
+            vectors: leave out to take the vectors as they are.
+            progress: as for `verify`.
+
+        Raises:
+            LedgerError: the ledger or a value does not fit; it names the first entry. Nothing was written.
+        """
+        from memlineage.engine.rebuilding import rebuild
+
+        return rebuild(self._core, vectors=vectors, progress=progress)
 
     def backup(
         self,

@@ -8,9 +8,9 @@ import msgspec
 
 from memlineage.engine.findings import Finding
 
-__all__ = ["Progress", "RebuildReport", "VerifyReport"]
+__all__ = ["RebuildReport", "VerifyReport", "Watcher"]
 
-Progress = Callable[[str, int, int], None]
+Watcher = Callable[[str, int, int], None]
 """Told what is being looked at, how much of it is done, and how much there is."""
 
 

@@ -19,19 +19,19 @@ from memlineage.engine.core import Core
 from memlineage.engine.findings import Finding
 from memlineage.engine.ledger import Against, claims_of, extends, signed_findings
 from memlineage.engine.limits import wrong_limits
-from memlineage.engine.reports import Progress, VerifyReport
+from memlineage.engine.reports import VerifyReport, Watcher
 from memlineage.policy import PolicySet
 from memlineage.recall.embedding import embed_texts, to_blob
-from memlineage.store.checking.contents import check_contents
+from memlineage.store.checking.contents import Embed, check_contents
 from memlineage.store.checking.derived import Labels, check_derived
 from memlineage.store.checking.extra import check_extra
-from memlineage.store.checking.faults import Fault, Faults
+from memlineage.store.checking.faults import Depth, Fault, Faults
 from memlineage.store.checking.record import RecordCheck
 from memlineage.store.checkpoints import checkpoint_rows
 from memlineage.store.database import Connection
 from memlineage.store.sql import SCHEMA
 
-__all__ = ["Checking", "verify"]
+__all__ = ["Checking", "kept_policies", "verify"]
 
 _META: Final = frozenset({"embedder", "policy", "policy_levels", "policy_set"})
 _TABLES: Final = (
@@ -41,13 +41,13 @@ _TABLES: Final = (
 
 
 def verify(
-    core: Core, *, against: Against | None = None, vectors: bool = True, progress: Progress | None = None
+    core: Core, *, against: Against | None = None, vectors: bool = True, progress: Watcher | None = None
 ) -> VerifyReport:
     """Check everything, in one snapshot. See `Memory.verify`."""
     started = time.perf_counter()
     claims = [] if against is None else claims_of(against)
     with core.database.reading() as connection:
-        checking = Checking(core, connection, progress or _silent)
+        checking = Checking(core, connection, progress)
         record = checking.record(claim.head.size for claim in claims)
         elsewhere = [] if against is None else extends(connection, against, root_at=record.leaves.roots.get)
         checking.witnessed(elsewhere)
@@ -77,10 +77,11 @@ class Checking:
         faults: what was found so far.
     """
 
-    def __init__(self, core: Core, connection: Connection, progress: Progress) -> None:
+    def __init__(self, core: Core, connection: Connection, progress: Watcher | None = None) -> None:
         self._core = core
         self._connection = connection
-        self._progress = progress
+        self._progress = progress or _silent
+        self._total = _count(connection, "version")
         self.faults = Faults()
 
     def record(self, sizes: Iterable[int] = ()) -> RecordCheck:
@@ -92,8 +93,8 @@ class Checking:
         record.run()
         check_extra(connection, record, faults)
         for found in signed_findings(connection, root_at=record.leaves.roots.get):
-            faults.add("key or checkpoint", found.entry, found.problem, seq=record.last + 1)
-        _check_meta(connection, record, faults)
+            faults.add("key or checkpoint", found.entry, found.problem, seq=record.last + 1, depth=Depth.RECORD)
+        _check_meta(self._core, connection, record, faults)
         return record
 
     def witnessed(self, elsewhere: Sequence[Finding]) -> None:
@@ -105,45 +106,54 @@ class Checking:
         """What follows from it; returns what was left out."""
         if self.faults.authoritative:
             return ("what is derived: the rows that it follows from do not fit",)
+        connection, labels = self._connection, Labels(self._connection, self.faults)
+        check_derived(connection, self.faults, quorum=self._core.quorum)
         left_out: list[str] = []
-        check_derived(self._connection, self.faults, quorum=self._core.quorum)
-        vectors = self._check_embedder(vectors, left_out)
-        self._check_contents(vectors=vectors)
-        self._check_limits(left_out)
+        check_contents(
+            connection,
+            _count(connection, "version"),
+            lambda n, what, problem: labels.add(n, "text" if what == "text" else "version", problem),
+            self._embedding(vectors, left_out),
+            self._tick,
+        )
+        if self.own_policy(left_out):
+            for n, stored, wanted in wrong_limits(connection, self._core.policies):
+                labels.add(n, "version", f"valid_until is {stored}; by policy it is {wanted}")
         return tuple(left_out)
 
-    def _check_embedder(self, vectors: bool, left_out: list[str]) -> bool:
-        if not vectors:
-            left_out.append("vectors: not asked for")
-            return False
-        known = self._connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
-        if known != self._core.embedder_mark:
-            left_out.append(f"vectors: they are of {known}, this memory has {self._core.embedder_mark}")
-            return False
-        return True
-
-    def _check_contents(self, *, vectors: bool) -> None:
-        connection, total = self._connection, _count(self._connection, "version")
-        labels = Labels(connection, self.faults)
-
-        def odd(n: int, what: str, problem: str) -> None:
-            labels.add(n, "text" if what == "text" else "version", problem)
-
-        def embed(texts: Sequence[str]) -> list[bytes]:
-            return [to_blob(vector) for vector in embed_texts(self._core.embedder, texts)]
-
+    def odd_contents(self, *, vectors: bool) -> tuple[dict[str, list[int]], list[str]]:
+        """The versions whose form, text or vector is not that of their content, and what was left out."""
+        odd: dict[str, list[int]] = {"form": [], "text": [], "vector": []}
+        left_out: list[str] = []
         check_contents(
-            connection, total, odd, embed if vectors else None, lambda n: self._progress("contents", n, total)
+            self._connection,
+            _count(self._connection, "version"),
+            lambda n, what, _: odd[what].append(n),
+            self._embedding(vectors, left_out),
+            self._tick,
         )
+        return odd, left_out
 
-    def _check_limits(self, left_out: list[str]) -> None:
+    def own_policy(self, left_out: list[str]) -> bool:
+        """Whether the policy in force is this memory's, so that it can say when something expires."""
         known = self._connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
-        if known != self._core.policies.revision:
-            left_out.append("time limits: another process has put another policy into force; open the store again")
-            return
-        labels = Labels(self._connection, self.faults)
-        for n, stored, wanted in wrong_limits(self._connection, self._core.policies):
-            labels.add(n, "version", f"valid_until is {stored}; by policy it is {wanted}")
+        if known == self._core.policies.revision:
+            return True
+        left_out.append("time limits: another process has put another policy into force; open the store again")
+        return False
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """The vectors of these texts, as they are stored."""
+        return [to_blob(vector) for vector in embed_texts(self._core.embedder, texts)]
+
+    def _embedding(self, vectors: bool, left_out: list[str]) -> Embed | None:
+        if vectors:
+            return self.embed
+        left_out.append("vectors: not asked for")
+        return None
+
+    def _tick(self, done: int) -> None:
+        self._progress("contents", done, self._total)
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -174,26 +184,31 @@ def _check_schema(connection: Connection, faults: Faults) -> None:
         faults.add("schema", f"{kind} {name}", "does not belong in a memlineage store", seq=0)
 
 
-def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> None:
+def _check_meta(core: Core, connection: Connection, record: RecordCheck, faults: Faults) -> None:
     meta: dict[str, Any] = dict(connection.execute("SELECT name, value FROM meta"))
-    end = record.last + 1
+
+    def add(name: str, problem: str, depth: Depth = Depth.RECORD) -> None:
+        faults.add("meta", f"meta {name}", problem, seq=record.last + 1, depth=depth)
+
     for name in sorted(meta.keys() - _META):
-        faults.add("meta", f"meta {name}", "nothing of that name is kept here", seq=end)
+        add(name, "nothing of that name is kept here")
     if meta.get("policy") != record.revision:
-        problem = f"is not the generation of the last policy event, {record.revision}"
-        faults.add("meta", "meta policy", problem, seq=end)
-    if record.revision is None:
-        return
-    policies = _kept_policies(meta.get("policy_set"))
+        add("policy", f"is not the generation of the last policy event, {record.revision}")
+    policies = kept_policies(meta.get("policy_set"))
     if policies is None or policies.revision != record.revision:
-        faults.add("meta", "meta policy_set", f"is not the policy of revision {record.revision}", seq=end)
-        return
-    levels = {name: int(level) for name, level in policies.principals.items()}
-    if meta.get("policy_levels") != orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode():
-        faults.add("meta", "meta policy_levels", "are not the levels that the policy grants", seq=end)
+        add("policy_set", f"is not the policy of revision {record.revision}")
+    else:
+        levels = {name: int(level) for name, level in policies.principals.items()}
+        if meta.get("policy_levels") != orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode():
+            add("policy_levels", "are not the levels that the policy grants")
+    known = meta.get("embedder")
+    if known != core.embedder_mark:
+        cure = f"this memory has {core.embedder_mark}: open it again, or compute its vectors anew: memlineage reembed"
+        add("embedder", f"is {known}; {cure}", Depth.DERIVED)
 
 
-def _kept_policies(kept: object) -> PolicySet | None:
+def kept_policies(kept: object) -> PolicySet | None:
+    """The policy set that table `meta` keeps; None if it cannot be read, or is not what its revision says."""
     try:
         found = PolicySet.from_kept(kept) if isinstance(kept, bytes) else None
     except msgspec.DecodeError:

@@ -111,8 +111,11 @@ class ActCheck:
         row = self._connection.execute(
             "SELECT lifted, lift_reason, lift_salt FROM cause WHERE n = ? AND seq = ?", (said.n, said.cause)
         ).get
-        if row is None:
-            return  # the event that added it has named it
+        if row is None:  # the event that added it has named it; what may be lost besides is the reason for lifting it
+            if said.reason is not None:
+                problem = f"is not there, and with it why event {said.seq} lifted it"
+                self._add("cause", _cause(said.cause, said.n), problem, said.seq, Depth.VALUE)
+            return
         lifted, reason, salt = row
         entry = _cause(said.cause, said.n)
         if lifted is not None:

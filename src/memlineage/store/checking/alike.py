@@ -44,7 +44,8 @@ class AlikeCheck:
             return
         olders = self._olders(said)
         if not olders or None in olders:
-            self._faults.add("event", f"event {said.seq}", "names versions that are not there", seq=said.seq)
+            problem = "names versions that are not there"  # or are not found, where a unit or its versions are wrong
+            self._faults.add("event", f"event {said.seq}", problem, seq=said.seq, depth=Depth.RECORD)
             return
         known = [n for n in olders if n is not None]
         wanted = self._class_of(known, said)

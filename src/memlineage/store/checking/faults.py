@@ -48,13 +48,22 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class Faults:
-    """Collects faults: counts all, keeps the first hundred."""
+    """Collects faults: counts all, keeps the first hundred.
+
+    Attributes:
+        count: how many there are.
+        by_table: the same by table.
+        by_depth: the same by how deep the damage goes.
+        kept: the first of them, in order.
+        beyond_repair: the first about something that nothing else determines.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.by_table: Counter[str] = Counter()
         self.by_depth: Counter[Depth] = Counter()
         self.kept: list[Fault] = []
+        self.beyond_repair: Fault | None = None
 
     def add(
         self, table: str, entry: str, problem: str, *, seq: int, depth: Depth = Depth.VALUE
@@ -67,6 +76,8 @@ class Faults:
         self.count += 1
         self.by_table[table] += 1
         self.by_depth[depth] += 1
+        if depth is Depth.VALUE and (self.beyond_repair is None or fault < self.beyond_repair):
+            self.beyond_repair = fault
         if len(self.kept) < _KEPT or fault < self.kept[-1]:
             insort(self.kept, fault)
             del self.kept[_KEPT:]

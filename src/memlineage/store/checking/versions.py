@@ -15,7 +15,7 @@ from memlineage.store.checking.faults import Depth, Faults
 from memlineage.store.checking.places import Places, WallFields
 from memlineage.store.database import Connection
 
-__all__ = ["VersionCheck", "VersionRow", "version_rows"]
+__all__ = ["VersionCheck", "VersionRow", "group_of", "version_rows"]
 
 
 class VersionRow(NamedTuple):
@@ -170,6 +170,13 @@ class VersionCheck:
         self._add(row, said, f"a column does not fit the record commitment of event {said.seq}")
         return False
 
+    def competes(self, row: VersionRow, said: Write, wall: WallFields) -> bool:
+        """Whether it competes for its key, as its record commitment says; it fits one way or the other."""
+        if row.subject is None or row.key is None or row.salt is None:
+            return row.g != 0 and row.salt is None  # once erased, nothing but the row says so
+        record = self._record(row, wall, True)
+        return sha256(row.salt[SALT_BYTES:] + record).hexdigest() == said.record
+
     def _record(self, row: VersionRow, wall: WallFields, competes: bool) -> bytes:
         """The bytes of `record_bytes` (store/records.py), from a row."""
         name = self.places.name
@@ -226,7 +233,7 @@ class VersionCheck:
     def _check_contest(self, row: VersionRow, said: Write, wall: WallFields) -> None:
         if 0 < row.g < len(self.contests):
             self.contests[row.g] = 1
-        wanted = orjson.dumps([*_group(wall), row.subject, row.key]).decode()
+        wanted = orjson.dumps([*group_of(wall), row.subject, row.key]).decode()
         if row.contest == wanted:
             return
         found = self._connection.execute("SELECT g FROM contest WHERE identity = ?", (wanted,)).get
@@ -245,7 +252,7 @@ class VersionCheck:
             self.waived[row.n] = 1
 
 
-def _group(wall: WallFields) -> list[str]:
+def group_of(wall: WallFields) -> list[str]:
     """What two units must share to compete (`Wall.group`)."""
     tenant, user, agent, session, visibility = wall.fields
     owner = ["u", user] if user is not None else ["a", agent or ""]

@@ -1,0 +1,173 @@
+"""Rows written anew from the ledger and the values that it commits to (semantics.md, section 7: `rebuild`).
+
+The same checks as for `verify` come first, inside the transaction that mends. Where the ledger, or a value that only
+a commitment knows, does not fit, nothing is done: whatever was written in its place would be made up. What is left
+then follows, rows from events and derived values from rows, in that order; and before the commit everything is
+checked once more, so that a rebuild ends in a store that verifies, or in the store as it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Final
+
+import orjson
+
+from memlineage.engine.core import Core
+from memlineage.engine.ledger import keys_of_events
+from memlineage.engine.limits import wrong_limits
+from memlineage.engine.reports import RebuildReport, Watcher
+from memlineage.engine.verification import Checking, kept_policies
+from memlineage.errors import LedgerError
+from memlineage.ledger.checkpoint import parse_tree_head
+from memlineage.ledger.notes import parse_note
+from memlineage.store.checking.faults import Fault, Faults
+from memlineage.store.checking.mending import mend_contents, mend_states
+from memlineage.store.checking.record import RecordCheck
+from memlineage.store.checking.repair import repair_record
+from memlineage.store.checkpoints import checkpoint_rows, read_keys
+from memlineage.store.database import Connection
+from memlineage.store.tiles import fill_tiles
+
+__all__ = ["rebuild"]
+
+_ROUNDS: Final = 4  # what is wrong with one table may hide what is wrong with another
+
+
+def rebuild(core: Core, *, vectors: bool, progress: Watcher | None) -> RebuildReport:
+    """See `Memory.rebuild`."""
+    started = time.perf_counter()
+    with core.database.writing() as connection:
+        mending = _Mending(core, connection, progress, vectors=vectors)
+        record = mending.record()
+        left_out = mending.derived()
+        repaired = {table: count for table, count in sorted(mending.repaired.items()) if count}
+        if repaired:
+            mending.check_again()
+    return RebuildReport(
+        repaired=repaired,
+        events=record.last,
+        root=record.leaves.tree.root().hex(),
+        left_out=left_out,
+        seconds=round(time.perf_counter() - started, 3),
+    )
+
+
+class _Mending:
+    """The stages of one rebuild, in one transaction."""
+
+    def __init__(self, core: Core, connection: Connection, progress: Watcher | None, *, vectors: bool) -> None:
+        self._core = core
+        self._connection = connection
+        self._progress = progress
+        self._vectors = vectors
+        self.repaired: Counter[str] = Counter()
+
+    def _checking(self) -> Checking:
+        return Checking(self._core, self._connection, self._progress)
+
+    def record(self) -> RecordCheck:
+        """What events determine. Raises `LedgerError` for what they only commit to."""
+        for last in (False,) * _ROUNDS + (True,):
+            checking = self._checking()
+            record, faults = checking.record(), checking.faults
+            if faults.first is None:
+                return record
+            if faults.beyond_repair is not None or last:
+                raise _refusal(faults.beyond_repair or faults.first)
+            self._mend_record(faults, record)
+        raise AssertionError("the last round returns or raises")
+
+    def _mend_record(self, faults: Faults, record: RecordCheck) -> None:
+        connection = self._connection
+        self.repaired += repair_record(connection, faults.by_table)
+        if faults.by_table["key or checkpoint"]:
+            self.repaired += _mend_signed(connection)
+        if faults.by_table["meta"]:
+            self.repaired += _mend_meta(self._core, connection, record)
+        if faults.by_table["tile"]:
+            before = set(connection.execute("SELECT level, i, hash FROM tile"))
+            fill_tiles(connection)
+            after = set(connection.execute("SELECT level, i, hash FROM tile"))
+            self.repaired["tile"] += len({tile[:2] for tile in before ^ after})
+
+    def derived(self) -> tuple[str, ...]:
+        """What follows from rows: contents first, since who differs from whom is told by their forms."""
+        checking = self._checking()
+        odd, left_out = checking.odd_contents(vectors=self._vectors)
+        embed = checking.embed if not any(said.startswith("vectors") for said in left_out) else None
+        self.repaired += mend_contents(
+            self._connection, forms=odd["form"], vectors=odd["vector"], text=bool(odd["text"]), embed=embed
+        )
+        if checking.own_policy(left_out):
+            limits = [(wanted, n) for n, _, wanted in wrong_limits(self._connection, self._core.policies)]
+            self._connection.executemany("UPDATE version SET valid_until = ? WHERE n = ?", limits)
+            self.repaired["version"] += len(limits)
+        self.repaired += mend_states(self._connection, quorum=self._core.quorum)
+        return tuple(left_out)
+
+    def check_again(self) -> None:
+        """All that is derived must fit now. What does not is beyond what a rebuild can do."""
+        checking = self._checking()
+        checking.derived(vectors=False)
+        if checking.faults.first is not None:
+            raise _refusal(checking.faults.first)
+
+
+def _refusal(fault: Fault) -> LedgerError:
+    return LedgerError(
+        f"{fault.entry} {fault.problem}; nothing else says what belongs there, so nothing was written: restore a "
+        "backup, or see what else is wrong: memlineage verify"
+    )
+
+
+def _mend_signed(connection: Connection) -> Counter[str]:
+    """Keys by their events, checkpoints by their notes and the events that they reach up to."""
+    repaired: Counter[str] = Counter()
+    keys, _ = keys_of_events(connection)
+    if keys != read_keys(connection):
+        connection.execute("DELETE FROM key")
+        connection.executemany(
+            "INSERT INTO key (k, name, public, added, retired) VALUES (?, ?, ?, ?, ?)",
+            [(key.k, key.name, key.public, key.added, key.retired) for key in keys],
+        )
+        repaired["key"] = 1
+    for row in checkpoint_rows(connection, after=-(2**63)):
+        try:
+            head = parse_tree_head(parse_note(row.note).text)
+        except LedgerError as error:
+            raise LedgerError(f"checkpoint {row.size} cannot be read, so nothing was written: {error}") from None
+        at_us = connection.execute("SELECT ts_us FROM event WHERE seq = ?", (head.size,)).get
+        if at_us is not None and (row.size, row.root, row.at_us) != (head.size, head.root, at_us):
+            connection.execute("DELETE FROM checkpoint WHERE size = ?", (row.size,))
+            connection.execute(
+                "INSERT OR IGNORE INTO checkpoint (size, root, note, at_us) VALUES (?, ?, ?, ?)",
+                (head.size, head.root, row.note, at_us),
+            )
+            repaired["checkpoint"] += 1
+    return repaired
+
+
+def _mend_meta(core: Core, connection: Connection, record: RecordCheck) -> Counter[str]:
+    """The policy of the last policy event: as it is kept, or as this memory was opened with it."""
+    kept = kept_policies(connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
+    policies = next((p for p in (kept, core.policies) if p is not None and p.revision == record.revision), None)
+    if policies is None:
+        raise LedgerError(
+            f"the policy of revision {record.revision} is not kept here any more, so nothing was written: open the "
+            "store with the documents that it was filled under"
+        )
+    levels = {name: int(level) for name, level in policies.principals.items()}
+    wanted = {
+        "embedder": core.embedder_mark,
+        "policy": policies.revision,
+        "policy_set": policies.kept() if kept is not policies else None,
+        "policy_levels": orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode(),
+    }
+    before = dict(connection.execute("SELECT name, value FROM meta"))
+    changed = [(name, value) for name, value in wanted.items() if value is not None and before.get(name) != value]
+    connection.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", changed)
+    strays = [(name,) for name in before.keys() - wanted.keys()]
+    connection.executemany("DELETE FROM meta WHERE name = ?", strays)
+    return Counter(meta=len(changed) + len(strays))
