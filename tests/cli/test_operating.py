@@ -1,14 +1,12 @@
-"""demo, reembed, doctor, bench, and stores whose embedder is not there."""
+"""demo, reembed, bench, and stores whose embedder is not there."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 import memlineage as ml
-from memlineage.cli import checkup
 from memlineage.demo import STORIES
 from memlineage.demo.scene import Check, Scene
 from memlineage.recall.embedding import CallableEmbedder
@@ -62,25 +60,6 @@ def test_reembed_needs_an_embedder_and_a_memory(desk: Any) -> None:
     assert desk.type("reembed", str(desk.file), "--embedder", "word2vec").exit_code == 2
     absent = desk.file.with_name("absent.db")
     assert (desk.type("reembed", str(absent), "--embedder", "lexical").exit_code, absent.exists()) == (1, False)
-
-
-def test_doctor_tries_everything_and_finds_it_well(desk: Any) -> None:
-    result = desk.type("doctor", "--json")
-    report = json.loads(result.stdout)
-    assert (result.exit_code, report["ok"]) == (0, True)
-    assert {"memlineage", "python", "sqlite", "apsw", "numpy"} <= report["versions"].keys()
-    assert report["versions"]["numpy"] == np.__version__
-    assert [check["name"] for check in report["checks"] if not check["ok"]] == []
-    assert "end to end" in desk.type("doctor").stdout
-
-
-def test_doctor_finds_wanting_what_does_not_work(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> str:
-        raise OSError("no room [red]anywhere[/]")
-
-    monkeypatch.setattr(checkup, "_CHECKS", (("room", broken),))
-    result = desk.type("doctor")
-    assert (result.exit_code, "OSError: no room [red]anywhere[/]" in result.stdout) == (1, True)
 
 
 def test_bench_refuses_a_benchmark_that_does_not_exist(desk: Any) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from memlineage.cli.answers import DONE, REFUSED, Answer
 from memlineage.cli.command import command
-from memlineage.cli.options import OnStore, Printing
+from memlineage.cli.options import OnFile, OnStore, Printing
 from memlineage.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -87,19 +87,21 @@ def _reembedded(data: dict[str, Any]) -> Iterator[RenderableType]:
     )
 
 
-def doctor(printing: Printing) -> Answer:
-    """Show versions and extras, and try out what this installation can do."""
+def doctor(
+    at: OnFile,
+    path: Annotated[Path | None, typer.Argument(metavar="DB", help="A memory to look at as well, read-only.")] = None,
+) -> Answer:
+    """Show versions and extras, try out what this installation can do, look at a memory; each line says what to do."""
     from memlineage.cli.checkup import examine
 
-    report = examine()
-    well = all(check["ok"] for check in report["checks"])
+    report = examine(at.on(path).db)
 
     def show() -> Iterator[RenderableType]:
         from memlineage.cli.checkup import draw
 
         yield from draw(report)
 
-    return Answer(data={"ok": well, **report}, show=show, code=DONE if well else REFUSED)
+    return Answer(data=report, show=show, code=DONE if report["ok"] else REFUSED)
 
 
 def bench(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memlineage.engine.memory import Memory
     from memlineage.engine.scope import Scope
 
-__all__ = ["InScope", "OnStore", "Printing"]
+__all__ = ["InScope", "OnFile", "OnStore", "Printing"]
 
 _WHERE = "Which memory"
 _WHOSE = "Whose memory, and as whom"
@@ -38,13 +38,34 @@ class Printing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnStore(Printing):
-    """Which store, under which policy, with which embedder."""
+class OnFile(Printing):
+    """Which store."""
 
     db: Annotated[
         Path | None,
         typer.Option("--db", metavar="FILE", envvar="MEMLINEAGE_DB", help="The memory.", rich_help_panel=_WHERE),
     ] = None
+
+    def on(self, path: Path | None) -> Self:
+        """The same on another file, if one is named."""
+        return self if path is None else replace(self, db=path)
+
+    def require(self) -> None:
+        """Refuse a file that is not there: a mistyped name must not pass for an empty memory."""
+        if not self.file().exists():
+            raise StoreError(f"there is no memory at {self.file()}; make it: memlineage init {self.file()}")
+
+    def file(self) -> Path:
+        """The file that was named."""
+        if self.db is None:
+            raise InvalidInputError("name the memory: --db FILE, or set MEMLINEAGE_DB")
+        return self.db
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnStore(OnFile):
+    """Which store, under which policy, with which embedder."""
+
     policies: Annotated[
         list[Path],
         typer.Option(
@@ -73,21 +94,6 @@ class OnStore(Printing):
         policies = self.policies or None
         with Memory.open(path, policies=policies, embedder=embedder, signing_key=signing_key) as memory:
             yield memory
-
-    def on(self, path: Path | None) -> Self:
-        """The same on another file, if one is named."""
-        return self if path is None else replace(self, db=path)
-
-    def require(self) -> None:
-        """Refuse a file that is not there: a mistyped name must not pass for an empty memory."""
-        if not self.file().exists():
-            raise StoreError(f"there is no memory at {self.file()}; make it: memlineage init {self.file()}")
-
-    def file(self) -> Path:
-        """The file that was named."""
-        if self.db is None:
-            raise InvalidInputError("name the memory: --db FILE, or set MEMLINEAGE_DB")
-        return self.db
 
 
 @dataclass(frozen=True, kw_only=True)

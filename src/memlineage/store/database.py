@@ -23,12 +23,12 @@ from memlineage.store.holding import Hold
 from memlineage.store.migrations import migrate
 from memlineage.store.sql import SCHEMA
 
-__all__ = ["FORMAT", "MEMORY", "Connection", "Database", "fetch", "ids"]
+__all__ = ["APPLICATION", "FORMAT", "MEMORY", "Connection", "Database", "fetch", "ids"]
 
 FORMAT: Final = 2
 """Version of the file format, kept in `user_version`."""
 MEMORY: Final = ":memory:"
-_APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is
+APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is
 _BUSY_MS: Final = 30_000
 _WAL_PAGES: Final = 4_000
 """After how many pages (16 MB) the write-ahead log goes into the file: every store touches the same few, once each."""
@@ -86,7 +86,7 @@ class Database:
     def _refuse_foreign(self, connection: apsw.Connection) -> None:
         """Before anything is changed. Tables first, then whose they are: both come into being in one commit."""
         filled = connection.execute("SELECT count(*) FROM sqlite_schema").get
-        if filled and connection.pragma("application_id") != _APPLICATION:
+        if filled and connection.pragma("application_id") != APPLICATION:
             raise StoreError(f"{self.path} is a SQLite file, but not a memlineage store; choose another path")
 
     def _prepare(self, connection: apsw.Connection) -> None:
@@ -107,7 +107,7 @@ class Database:
 
     def _create(self, connection: apsw.Connection) -> None:
         connection.execute(SCHEMA)
-        connection.pragma("application_id", _APPLICATION)
+        connection.pragma("application_id", APPLICATION)
         connection.pragma("user_version", FORMAT)
 
     @contextmanager
