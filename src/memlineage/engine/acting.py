@@ -40,10 +40,10 @@ class Exposure:
         with self._lock:
             return tuple(self._seen)
 
-    def ever(self) -> frozenset[Ref]:
-        """Everything that was ever shown, and everything written."""
+    def ever(self, ref: Ref) -> bool:
+        """Whether this version was ever shown, or written here."""
         with self._lock:
-            return frozenset(self._ever)
+            return ref in self._ever
 
     def wrote(self, ref: Ref, seen: Iterable[Ref]) -> None:
         """The model wrote this, hanging on what it had seen by then: the chain goes on from here."""

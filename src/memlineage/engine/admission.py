@@ -7,12 +7,13 @@ Everything here is found out inside the write transaction, before policy decides
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from memlineage.engine.acting import Acting
-from memlineage.engine.inputs import Draft, Link, Target
-from memlineage.engine.snapshot import Known, resolve
+from memlineage.engine.inputs import Draft, Link
+from memlineage.engine.snapshot import Known, place_parent, resolve
 from memlineage.errors import UnknownUnitError
 from memlineage.lineage.graph import Node, shown
 from memlineage.lineage.integrity import written_integrity
@@ -20,15 +21,18 @@ from memlineage.lineage.paths import ancestry, resting_on
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
-from memlineage.model.state import CauseKind, Standing, State, Status
+from memlineage.model.state import CauseKind, Standing, State, Status, unpack
 from memlineage.model.unit import MICRO, Role
-from memlineage.store.database import fetch
+from memlineage.store.database import fetch, ids
 from memlineage.store.graph import StoreGraph
 from memlineage.store.records import NewEdge, Said
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
-__all__ = ["Admission", "Protection", "admit", "echo_of", "equivalent_versions", "link_edges", "protection_of"]
+__all__ = [
+    "Admission", "Protection", "admit", "echo_of", "equivalent_versions", "exposure_edges", "link_edges", "look_up",
+    "protection_of",
+]  # fmt: skip
 
 _DEAD = frozenset({CauseKind.INVALID, CauseKind.QUARANTINED, CauseKind.RETRACTED})
 
@@ -58,13 +62,25 @@ class Protection(msgspec.Struct, frozen=True):
     integrity: int
 
 
+def look_up(writer: Writer, drafts: Iterable[Draft]) -> None:
+    """Find out together what these drafts will each ask for: the levels of their parents, and who said it before."""
+    targets = {link.target for draft in drafts for link in draft.links}
+    places = [writer.names.find_version(Ref(one.id, one.version)) for one in targets if one.version is not None]
+    writer.graph().levels([place[0] for place in places if place is not None])
+    writer.forms.load([draft.form for draft in drafts])
+
+
 def link_edges(writer: Writer, acting: Acting, links: Iterable[Link]) -> tuple[NewEdge, ...]:
     """The edges that links stand for. Every parent must be visible here, originals of a share apart;
     a parent named twice counts once."""
     edges: dict[tuple[int, Role], int] = {}
     for link in links:
         scope = None if link.role is Role.SHARED else acting.scope
-        parent = resolve(writer.connection, writer.names, scope, link.target).n
+        unit, version = link.target.id, link.target.version
+        if version is None:
+            parent = resolve(writer.connection, writer.names, scope, link.target).n
+        else:
+            parent = place_parent(writer.names, scope, Ref(unit, version))
         edges[parent, link.role] = max(link.weight, edges.get((parent, link.role), 0))
     return tuple(NewEdge(parent, int(role), weight) for (parent, role), weight in sorted(edges.items()))
 
@@ -83,7 +99,7 @@ def exposure_edges(
     known.update(before)
     for ref in acting.exposure.seen():
         try:
-            parent = resolve(writer.connection, writer.names, acting.scope, Target(ref.id, ref.version)).n
+            parent = place_parent(writer.names, acting.scope, ref)
         except UnknownUnitError:  # a share that was revoked since: it is no longer in anyone's sight
             continue
         if parent not in known:
@@ -98,12 +114,12 @@ def echo_of(writer: Writer, acting: Acting, draft: Draft, edges: Sequence[NewEdg
     """
     if not is_model_side(draft.creator):
         return None
-    parents = {edge.parent for edge in edges}
-    shown_before = frozenset() if acting.exposure is None else acting.exposure.ever()
+    parents, exposure = {edge.parent for edge in edges}, acting.exposure
+    alike = [n for n, _ in writer.forms.of(draft.form) if exposure is not None or n in parents]
     same = [
         (n, subject, key)
-        for n, unit, version, subject, key in writer.connection.execute(QUERIES["said_alike"], (draft.form,))
-        if n in parents or Ref(unit, version) in shown_before
+        for n, _, unit, version, subject, key in _claims(writer, alike)
+        if n in parents or (exposure is not None and exposure.ever(Ref(unit, version)))
     ]
     nodes = writer.graph().load([n for n, _, _ in same])
     matching = [
@@ -130,8 +146,8 @@ def admit(
     """What this write would be, given what it hangs on. An update also hangs on the version it revises."""
     graph = writer.graph()
     all_edges = edges if revises is None else (*edges, NewEdge(revises, int(Role.REVISES), MICRO))
-    nodes = graph.load({edge.parent for edge in all_edges})
-    levels = [(nodes[edge.parent].integrity, edge.role) for edge in all_edges]
+    known = graph.levels({edge.parent for edge in all_edges})
+    levels = [(known[edge.parent], edge.role) for edge in all_edges]
     integrity = written_integrity(
         draft.creator, writer.names.level_of(draft.creator), writer.names.level_of(acting.actor), levels
     )
@@ -153,10 +169,11 @@ def _reassertion(
     """The guard of section 10: what was found wrong stays out unless someone independent says it again."""
     # The walls are tenant and user: what is dead for one agent or session of a user is dead for all of them.
     ns = writer.names.find_namespace(wall)
+    codes = writer.states.codes([n for n, here in writer.forms.of(draft.form) if here == ns])
     dead = [
         (n, unit)
-        for n, unit, subject, key in writer.connection.execute(QUERIES["said_here"], (draft.form, ns))
-        if _same_claim(draft.subject, draft.key, subject, key) and _dead(writer.states.state(n))
+        for n, unit, _, _, subject, key in _claims(writer, [n for n, code in codes.items() if _dead(unpack(code))])
+        if _same_claim(draft.subject, draft.key, subject, key)
     ]
     if not dead:
         return "none", None
@@ -172,6 +189,11 @@ def _reassertion(
     if is_model_side(draft.creator) and not _has_active_parent(edges, nodes):
         return "unsupported", newest
     return "linked", newest
+
+
+def _claims(writer: Writer, alike: Sequence[int]) -> Sequence[tuple[Any, ...]]:
+    """What these versions are about, the newest first, without what was erased."""
+    return fetch(writer.connection, QUERIES["claims"], (ids(alike),)) if alike else ()
 
 
 def _dead(state: State) -> bool:

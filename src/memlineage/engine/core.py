@@ -25,6 +25,7 @@ from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import Connection, Database
 from memlineage.store.names import NameCache, Names
+from memlineage.store.wake import Wake
 from memlineage.store.writer import Writer
 
 __all__ = ["Clock", "Core"]
@@ -49,6 +50,7 @@ class Core:
         self.log = DecisionLog()
         self._clock = clock
         self._names = NameCache()
+        self._wake: Wake | None = None
 
     @property
     def quorum(self) -> int:
@@ -81,13 +83,17 @@ class Core:
         """One act, in one transaction. Taking a policy into force must not expire things by the one before it."""
         try:
             with self._transaction() as connection:
-                names = Names(connection, self._names)
-                writer = Writer(connection, names, self.now_us(), self.quorum, actor=actor)
-                self.check_vectors(connection)
+                moment = self.database.moment()
+                wake = self._wake if self._wake is not None and self._wake.holds(moment) else None
+                names = Names(connection, self._names, wake)
+                writer = Writer(connection, names, self.now_us(), self.quorum, actor=actor, wake=wake)
+                if wake is None:
+                    self.check_vectors(connection)
                 if let_time_pass:
                     writer.expire_due()
                 yield writer
                 writer.settle()
+                self._wake = names.wake(writer.numbers, moment)
             names.keep()
         except PolicyViolationError:
             self.write_log()

@@ -21,7 +21,7 @@ from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 from memlineage.store.units import NO_SHIFT, Shift, read_refs, read_units
 
-__all__ = ["Known", "Snapshot", "resolve"]
+__all__ = ["Known", "Snapshot", "place_parent", "resolve"]
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -54,8 +54,20 @@ def resolve(connection: Connection, names: Names, scope: Scope | None, target: T
         wall = names.wall(w)
         if scope is None or scope.sees(wall):
             return Known(n, unit, wall, latest)
+    raise _unknown(target)
+
+
+def place_parent(names: Names, scope: Scope | None, ref: Ref) -> int:
+    """The integer id of a version, as `resolve` finds it, without looking up again what never changes."""
+    place = names.find_version(ref)
+    if place is None or not (scope is None or scope.sees(names.wall(place[2]))):
+        raise _unknown(Target(*ref))
+    return place[0]
+
+
+def _unknown(target: Target) -> UnknownUnitError:
     named = target.id if target.version is None else f"{target.id}@{target.version}"
-    raise UnknownUnitError(f"no unit {named} is visible in this scope; check the id, and whose scope you read from")
+    return UnknownUnitError(f"no unit {named} is visible in this scope; check the id, and whose scope you read from")
 
 
 class Snapshot:

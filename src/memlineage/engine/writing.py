@@ -15,6 +15,7 @@ from memlineage.engine.admission import (
     equivalent_versions,
     exposure_edges,
     link_edges,
+    look_up,
     protection_of,
 )
 from memlineage.engine.core import Core
@@ -26,6 +27,7 @@ from memlineage.errors import ConflictError, InvalidInputError
 from memlineage.model.ids import Ref
 from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
+from memlineage.model.state import PLAIN
 from memlineage.model.unit import Role, Unit
 from memlineage.policy import Decision, Facts, ObligationKind, valid_until
 from memlineage.recall.embedding import embed_texts, to_blobs
@@ -33,7 +35,7 @@ from memlineage.recall.text import index_terms
 from memlineage.store.database import fetch
 from memlineage.store.records import NewVersion, Said
 from memlineage.store.sql import QUERIES
-from memlineage.store.units import read_units
+from memlineage.store.units import as_written, read_units
 from memlineage.store.writer import Writer
 
 __all__ = ["Writing"]
@@ -56,10 +58,22 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The version that stands for what was handed in, and whether this call wrote it."""
+    """The version that stands for what was handed in.
+
+    Attributes:
+        n: its integer id.
+        new: what was written; None where the version was there before this call.
+        seq: the event that wrote it.
+    """
 
     n: int
-    fresh: bool
+    new: NewVersion | None = None
+    seq: int = 0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether this call wrote it."""
+        return self.new is not None
 
 
 class Writing:
@@ -103,6 +117,8 @@ class Writing:
         with self._core.write(actor=acting.actor) as writer:
             written: list[Written] = []
             before: list[int] = []
+            if len(drafts) > 1:
+                look_up(writer, drafts)
             for item in prepared:
                 result = self.store_one(writer, acting, item, reserved=reserved, before=before)
                 if result.fresh and is_model_side(item.draft.creator):
@@ -133,7 +149,7 @@ class Writing:
         if known is None and not reserved:
             known = echo_of(writer, acting, draft, edges)
         if known is not None:
-            return Written(known, fresh=False)
+            return Written(known)
         return self._write(writer, new, item, decision)
 
     def update(
@@ -187,7 +203,7 @@ class Writing:
             self._enforcement.act_on(
                 "read", acting, old, by=acting.decider(None), now_us=writer.now_us, names=writer.names
             )
-            return Written(retried, fresh=False)
+            return Written(retried)
         if if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
         draft = _carry_over(item.draft, old)
@@ -213,7 +229,8 @@ class Writing:
         if held is not None:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
-        return Written(writer.write_version(new, item.vector, item.terms), fresh=True)
+        n = writer.write_version(new, item.vector, item.terms)
+        return Written(n, new, writer.numbers.seq)
 
     def _new_version(
         self,
@@ -346,5 +363,14 @@ def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -
 
 
 def _units(writer: Writer, written: Sequence[Written]) -> list[Unit]:
-    found = read_units(writer.connection, writer.names, writer.states, list({result.n for result in written}))
-    return [found[result.n] for result in written]
+    """The units as a reader would find them, made from what was handed in where that is all there is to them."""
+    codes = writer.states.codes({result.n for result in written})
+    refs = writer.names.refs_of({edge.parent for one in written if one.new is not None for edge in one.new.edges})
+    found = {
+        one.n: as_written(one.new, one.seq, writer.now_us, refs)
+        for one in written
+        if one.new is not None and one.new.reasserts is None and codes[one.n] == PLAIN
+    }
+    others = list({one.n for one in written} - found.keys())
+    found |= read_units(writer.connection, writer.names, writer.states, others)
+    return [found[one.n] for one in written]

@@ -62,6 +62,7 @@ class Database:
         self._writing_thread: int | None = None
         self._closed = False
         self._hold = Hold(path, on_disk=path != MEMORY)
+        self._commits = 0
         with self._translated():
             self._writer = self._connect()
             self._hold.take()
@@ -126,6 +127,7 @@ class Database:
                 yield self._writer
                 self._hold.check_process()
                 self._writer.execute("COMMIT")  # the commit point
+                self._commits += 1
             finally:
                 self._writing_thread = None
                 self._undo_leftovers(self._writer)
@@ -140,6 +142,10 @@ class Database:
                 yield
             finally:
                 self._writer.pragma("synchronous", self._sync)
+
+    def moment(self) -> tuple[int, int]:
+        """Inside a write: how often this process has committed, and how often SQLite knows that anybody has."""
+        return self._commits, self._writer.data_version()
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:

@@ -41,6 +41,7 @@ class StoreGraph:
         self._due = frozenset(due)
         self.quorum = quorum
         self._nodes: dict[int, Node] = {}
+        self._levels: dict[int, int] = {}
         self._written: dict[int, Written] = {}
         self._ranks: dict[tuple[int, int], Authority] = {}
 
@@ -54,6 +55,12 @@ class StoreGraph:
             nodes.update(fresh)
             wanted = {x for node in fresh.values() for x in (node.equivalent, node.winner) if x and x not in nodes}
         return nodes
+
+    def levels(self, ids: Collection[int]) -> Mapping[int, int]:
+        """Integrity of these versions, for who wants to know no more of them."""
+        wanted = [n for n in ids if n not in self._levels]
+        self._levels.update(self._query("levels", wanted))
+        return self._levels
 
     def node(self, n: int) -> Node:
         """One node."""

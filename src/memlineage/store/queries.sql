@@ -121,12 +121,22 @@ SELECT n, version FROM version WHERE u = ?1 ORDER BY version;
 -- name: active_causes
 SELECT kind, seq, by, at_us FROM cause WHERE n = ?1 AND lifted IS NULL ORDER BY seq;
 
--- name: said_here  (same normal form, in the same walls)
-SELECT n, u, subject, key FROM version WHERE form = ?1 AND ns = ?2 AND content IS NOT NULL ORDER BY n DESC;
+-- name: said  (same normal form: from the index alone)
+SELECT v.form, v.n, v.ns FROM carray(?1) c JOIN version v ON v.form = c.value;
 
--- name: said_alike  (same normal form)
-SELECT v.n, u.id, v.version, v.subject, v.key FROM version v JOIN unit u ON u.u = v.u
-WHERE v.form = ?1 AND v.content IS NOT NULL;
+-- name: said_once
+SELECT n, ns FROM version WHERE form = ?1;
+
+-- name: claims  (what these are about, unless erased)
+SELECT v.n, v.u, u.id, v.version, v.subject, v.key
+FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u
+WHERE v.content IS NOT NULL ORDER BY v.n DESC;
+
+-- name: levels
+SELECT v.n, v.integrity FROM carray(?1) c JOIN version v ON v.n = c.value;
+
+-- name: place_of
+SELECT v.n, u.u, u.w FROM unit u JOIN version v ON v.u = u.u WHERE u.id = ?1 AND v.version = ?2;
 
 -- name: retried
 SELECT v.n, v.form, v.creator, u.id, v.version, v.w FROM version v JOIN unit u ON u.u = v.u

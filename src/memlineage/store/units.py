@@ -11,15 +11,16 @@ import orjson
 from memlineage.lineage.graph import shown
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity
-from memlineage.model.state import CauseKind, Standing, State, unpack
+from memlineage.model.state import CauseKind, Standing, State, Status, unpack
 from memlineage.model.time import from_us
 from memlineage.model.unit import MICRO, Cause, Edge, Lineage, Role, Unit
 from memlineage.store.database import Connection, ids
 from memlineage.store.names import Names
+from memlineage.store.records import NewEdge, NewVersion
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 
-__all__ = ["Shift", "current_among", "read_refs", "read_units"]
+__all__ = ["Shift", "as_written", "current_among", "read_refs", "read_units"]
 
 
 class Shift(msgspec.Struct, frozen=True):
@@ -65,6 +66,59 @@ def read_units(
     codes = states.codes(wanted)
     found = {row[0]: _unit(row, names, unpack(codes[row[0]]), edges, causes, reasserted, shift) for row in rows}
     return {n: found[n] for n in wanted if n in found}
+
+
+def as_written(new: NewVersion, seq: int, recorded_us: int, refs: Mapping[int, Ref]) -> Unit:
+    """What `read_units` gives of a version that was just written and against which nothing speaks.
+
+    `refs` has those of its parents. Nothing is held against it, nothing was refuted that it says again, and its time
+    has not run out: of any other version there is more to read than what was handed in.
+    """
+    said = from_us(new.ts_us, new.ts_offset)
+    own_end = min((t for t in (new.expires_us, new.valid_to_us) if t is not None), default=None)
+    lineage = Lineage(
+        creator=new.creator,
+        creator_id=new.creator_id,
+        actor=new.actor,
+        timestamp=said,
+        recorded_at=from_us(recorded_us),
+        seq=seq,
+        confidence=None if new.confidence is None else new.confidence / MICRO,
+        context=None if new.context is None else new.context.hex(),
+        dependencies=tuple(
+            [
+                Edge(parent=refs[edge.parent], weight=edge.weight / MICRO, role=Role(edge.role))
+                for edge in sorted(new.edges, key=_in_the_table)
+            ]
+        ),
+        recipe=new.recipe,
+    )
+    return Unit(
+        id=new.id,
+        version=new.version,
+        content=new.content,
+        kind=new.kind,
+        tags=new.tags,
+        subject=new.subject,
+        key=new.key,
+        wall=new.wall,
+        owner=new.owner,
+        pinned=new.pinned,
+        metadata=new.metadata,
+        integrity=Integrity(new.integrity),
+        standing=Standing.SUPPORTED,
+        status=Status.ACTIVE,
+        causes=(),
+        valid_from=said,
+        valid_to=None if new.valid_to_us is None else from_us(max(new.valid_to_us, new.ts_us)),
+        expires_at=None if own_end is None else from_us(own_end),
+        fresh_until=None if new.valid_until is None else from_us(new.valid_until),
+        lineage=lineage,
+    )
+
+
+def _in_the_table(edge: NewEdge) -> tuple[int, int]:
+    return edge.parent, edge.role
 
 
 def _edges(connection: Connection, wanted: Iterable[int]) -> dict[int, list[Edge]]:

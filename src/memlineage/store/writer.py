@@ -18,20 +18,24 @@ from memlineage.lineage.graph import own_code
 from memlineage.lineage.settling import Settlement, settle
 from memlineage.lineage.standing import standing_of, troubles_nobody
 from memlineage.model.content import form_key
+from memlineage.model.ids import Ref
 from memlineage.model.principal import HOST
 from memlineage.model.state import DIFFERS, LOST, OWN_MASK, QUARANTINED, STANDING_MASK, CauseKind, pack
 from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
+from memlineage.store.forms import Forms
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes, spans
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 from memlineage.store.tiles import TILE_WIDTH, close_tiles
+from memlineage.store.wake import Numbers, Wake
 
 __all__ = ["Writer"]
 
-_EXPIRED: Final = int(CauseKind.EXPIRED)
+_LASTING: Final = frozenset({EventKind.WRITE, EventKind.PRINCIPAL})
+"""Events after which the next version to run out of time is still the one that was."""
 
 
 class Writer:
@@ -41,17 +45,23 @@ class Writer:
     """
 
     def __init__(
-        self, connection: Connection, names: Names, now_us: int, quorum: int = 0, *, actor: str = HOST
-    ) -> None:  # fmt: skip
+        self,
+        connection: Connection,
+        names: Names,
+        now_us: int,
+        quorum: int = 0,
+        *,
+        actor: str = HOST,
+        wake: Wake | None = None,
+    ) -> None:
         self.connection = connection
         self.names = names
         self.states = States(connection)
+        self.forms = Forms(connection)
+        self.numbers = Numbers(connection, wake)
         self.actor = actor
+        self.now_us = max(now_us, self.numbers.last_us)
         self._quorum = quorum
-        seq, last = connection.execute("SELECT seq, ts_us FROM event ORDER BY seq DESC LIMIT 1").get or (0, 0)
-        self.now_us = max(now_us, last)
-        self._seq: int = seq
-        self._next_n: int | None = None
         self._graph: StoreGraph | None = None
         self._touched_units: set[int] = set()
         self._seeds: set[int] = set()
@@ -68,12 +78,12 @@ class Writer:
         """Append one event to the ledger; returns its `seq`."""
         if kind != EventKind.WRITE:  # a new unit changes nothing that was there; `write_version` knows of revisions
             self._graph = None
-        self._seq += 1
-        data = canonical({"kind": int(kind), "seq": self._seq, "ts_us": self.now_us, **body})
-        self.connection.execute(QUERIES["put_event"], (self._seq, self.now_us, int(kind), data, leaf_hash(data)))
-        if self._seq % TILE_WIDTH == 0:
-            close_tiles(self.connection, self._seq)
-        return self._seq
+        seq = self.numbers.next_event(self.now_us, lasting=kind in _LASTING)
+        data = canonical({"kind": int(kind), "seq": seq, "ts_us": self.now_us, **body})
+        self.connection.execute(QUERIES["put_event"], (seq, self.now_us, int(kind), data, leaf_hash(data)))
+        if seq % TILE_WIDTH == 0:
+            close_tiles(self.connection, seq)
+        return seq
 
     def principal(self, name: str) -> int:
         """The integer of a principal, made (with its event) on first use."""
@@ -83,6 +93,7 @@ class Writer:
     def register_principal(self, name: str, level: int | None = None, verifier: bool | None = None) -> int:
         """Register a principal's level, or whether it may verify; None leaves what was. Writes an event."""
         p = self.names.find_principal(name)
+        known = p is not None
         if p is None:
             salt = os.urandom(SALT_BYTES)
             p = int(self.connection.execute("SELECT coalesce(max(p), 0) + 1 FROM principal").get)
@@ -96,13 +107,13 @@ class Writer:
         body = {"level": level, "name": commitment(salt, name.encode()), "p": p, "verifier": verifier}
         self.event(EventKind.PRINCIPAL, body)
         self.names.forget_level(p)
-        if level is not None:
+        if level is not None and known:
             self._releveled |= {n for (n,) in self.connection.execute(QUERIES["by_principal"], (p,))}
         return p
 
     def write_version(self, new: NewVersion, vector: bytes | None, terms: str) -> int:
         """Write one version with its edges, verdicts, first causes, text and vector; returns its integer id."""
-        n = self._take_n()
+        n = self.numbers.next_version()
         w, ns = self.names.intern_wall(new.wall)
         creator, actor, owner = (self.principal(name) for name in (new.creator, new.actor, new.owner))
         salt = os.urandom(2 * SALT_BYTES)
@@ -112,10 +123,11 @@ class Writer:
             self._graph = None
         u = self._write_unit(n, w, new)
         g = self.names.intern_contest(new.wall, new.subject, new.key) if new.competes else 0
+        form = form_key(new.content)
         self.connection.execute(
             QUERIES["put_version"],
             (
-                n, u, new.version, w, ns, seq, new.content, form_key(new.content), new.kind,
+                n, u, new.version, w, ns, seq, new.content, form, new.kind,
                 orjson.dumps(new.tags).decode(), new.subject, new.key, g, creator, actor, owner, new.creator_id,
                 new.ts_us, new.ts_offset, self.now_us, new.confidence, int(new.pinned),
                 orjson.dumps(new.metadata).decode(), new.expires_us, new.valid_to_us, new.valid_until,
@@ -125,6 +137,9 @@ class Writer:
         self._write_edges(n, 0, new.edges)
         self._write_alike(n, [said.n for said in new.same_as], alike)
         self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
+        self.names.keep_version(Ref(new.id, new.version), (n, u, w))
+        self.forms.add(form, n, ns)
+        self.numbers.runs_out(new.valid_until)
         if new.quarantine is not None:
             self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
         if new.valid_until is not None and new.valid_until <= self.now_us:
@@ -158,13 +173,6 @@ class Writer:
         elif same:
             self.connection.executemany("INSERT INTO verdict (older, newer) VALUES (?, ?)", [(m, n) for m in same])
 
-    def _take_n(self) -> int:
-        if self._next_n is None:
-            self._next_n = int(self.connection.execute("SELECT coalesce(max(n), 0) + 1 FROM version").get)
-        n = self._next_n
-        self._next_n += 1
-        return n
-
     def _write_unit(self, n: int, w: int, new: NewVersion) -> int:
         if new.unit is None:
             self.connection.execute("INSERT INTO unit (id, w, latest, current) VALUES (?, ?, 1, ?)", (new.id, w, n))
@@ -192,8 +200,10 @@ class Writer:
         self._seeds.add(n)
 
     def _settle_alone(self, n: int, edges: Iterable[NewEdge]) -> None:
-        graph = self.graph()
         strong = {edge.parent for edge in edges if edge.weight >= TAU_MICRO and edge.role in CARRYING}
+        if not any(self.states.codes(strong).values()):
+            return
+        graph = self.graph()
         nodes = graph.load(strong)
         if all(troubles_nobody(nodes[p]) for p in strong):
             return
@@ -273,11 +283,14 @@ class Writer:
 
     def expire_due(self) -> list[int]:
         """Record what time alone has already done, so that settled standings are true before this act."""
+        if self.numbers.due_us is not None and self.now_us < self.numbers.due_us:
+            return []
         due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
         for n in due:
             self.add_cause(n, CauseKind.EXPIRED, by=HOST, reason=None)
         if due:
             self.settle()
+        self.numbers.look_ahead(self.now_us)
         return due
 
     def _touch(self, n: int) -> None:
