@@ -133,6 +133,21 @@ def test_nothing_is_signed_after_an_event_was_rewritten(path: Path) -> None:
         assert len(tables(memory)["key"]) == 1
 
 
+def test_a_checkpoint_that_was_exchanged_for_an_older_one_is_not_handed_out(path: Path) -> None:
+    with open_memory(path) as memory:
+        first = memory.checkpoint()
+        fill(memory, 2)
+        second = memory.checkpoint()
+    with thief.opened(path) as connection:
+        connection.execute("UPDATE checkpoint SET note = ? WHERE size = ?", (first.note, second.size))
+    witness = path.with_name("witness.txt")
+    with open_memory(path) as memory:
+        words = f"the checkpoint kept for {second.size} events is one of {first.size} events"
+        with nothing_written(memory), pytest.raises(ml.LedgerError, match=words):
+            memory.checkpoint(witness)
+    assert not witness.exists()
+
+
 # What the tables say about signing is what events and notes say ----------------------------------------------------
 
 
@@ -161,6 +176,7 @@ CHANGES = {
     "UPDATE checkpoint SET note = replace(note, 'memlineage', 'lineage') WHERE size = 14": "checkpoint 14: signed",
     "DELETE FROM checkpoint WHERE size = 10": "key 1: was retired by event 10, of which no checkpoint is kept",
     "UPDATE event SET data = CAST(replace(data, '\"k\":2', '\"k\":3') AS BLOB) WHERE seq = 10": "event 10: key 3",
+    'UPDATE event SET data = CAST(replace(data, \'"log":"01\', \'"log":"02\') AS BLOB) WHERE seq = 10': "is for mem",
     "UPDATE event SET data = x'7b7d' WHERE seq = 9": "event 9: brings no key",
 }
 
