@@ -20,7 +20,7 @@ from memlineage.engine.inputs import Draft, Link, Target, draft
 from memlineage.engine.results import ActionResult
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
-from memlineage.errors import InvalidInputError, PolicyViolationError
+from memlineage.errors import InvalidInputError, PolicyViolationError, StoreError
 from memlineage.lineage.escape import shorten
 from memlineage.lineage.graph import Node
 from memlineage.lineage.paths import ancestry, chain
@@ -262,7 +262,13 @@ class Gate:
             acting, said, creator=f"tool:{tool}", kind="action", links=links, creator_id=started.lineage.creator_id,
             metadata={**started.metadata, "outcome": outcome},
         )  # fmt: skip
-        return self._writing.update(_runner(acting, tool), Target(started.id, None), record, reserved=True)
+        try:
+            return self._writing.update(_runner(acting, tool), Target(started.id, None), record, reserved=True)
+        except StoreError as error:
+            raise StoreError(
+                f"{tool} was run ({outcome}), but that could not be recorded; {started.ref} says only that it was "
+                f"started: look at what it did before running it again ({error.__cause__ or error})"
+            ) from error
 
     def _draft(
         self,

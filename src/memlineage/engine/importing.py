@@ -32,6 +32,7 @@ from memlineage.errors import (
     MemLineageError,
     PolicyViolationError,
     QuotaError,
+    StoreError,
     UnknownUnitError,
 )
 from memlineage.model.content import check_name
@@ -140,11 +141,22 @@ def load(
         loading = _Loading(parts, acting, Incoming(parts, acting, called, said), called, skip_bad=skip_bad)
         stack.callback(loading.talks.close)
         for batch, read in _batches(lines):
-            loading.take(batch)
+            try:
+                loading.take(batch)
+            except StoreError as error:
+                raise _stopped(error, loading.done.lines) from error
             if progress is not None:
                 done = loading.done
                 progress(Progress(lines=done.lines, written=done.written, bytes=read, total=total))
     return loading.done
+
+
+def _stopped(error: StoreError, lines: int) -> StoreError:
+    """What the store says of the batch that it refused, and what there is of the others."""
+    if not lines:
+        return error
+    said = str(error).replace("nothing was written", "nothing of this batch was written")
+    return StoreError(f"{said}; the {lines} lines before are in, and running it again goes on after them")
 
 
 def _source_name(source: Any, name: str | None) -> str:

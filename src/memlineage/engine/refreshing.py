@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from memlineage.engine.inputs import Draft, Link, Target, draft
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import Tool
 from memlineage.engine.writing import Writing
-from memlineage.errors import ConflictError, InvalidInputError, PolicyViolationError, UnknownUnitError
+from memlineage.errors import ConflictError, InvalidInputError, PolicyViolationError, StoreError, UnknownUnitError
 from memlineage.lineage.graph import Node
 from memlineage.model.principal import HOST, kind_of
 from memlineage.model.scope import Scope
@@ -38,6 +39,8 @@ from memlineage.store.writer import Writer
 __all__ = ["Refreshing", "Stale"]
 
 _LEASE_US: Final = 30_000_000
+_PROCESS: Final = os.urandom(6).hex()
+_FETCHING: Final[set[str]] = set()
 _BACK_OFF_US: Final = 60_000_000
 _POLL_S: Final = 0.02
 _CARRIED: Final = frozenset({Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES})
@@ -111,7 +114,16 @@ class Refreshing:
         return any(outcomes)
 
     def refresh(self, stale: Stale) -> bool:
-        """Fetch a value again, or wait for whoever does; True if reading again is worthwhile."""
+        """Fetch a value again, or wait for whoever does; True if reading again is worthwhile.
+
+        A file that cannot be written, read-only or on a full disk, does not keep anybody from reading what is there.
+        """
+        try:
+            return self._refresh(stale)
+        except StoreError:
+            return False
+
+    def _refresh(self, stale: Stale) -> bool:
         acting = background(Scope.of(stale.unit.wall))
         deadline = time.monotonic() + _LEASE_US / 1_000_000
         while time.monotonic() < deadline:
@@ -121,13 +133,14 @@ class Refreshing:
             if holder == "":
                 return True
             if holder.startswith("mine:"):
-                return self._fetch(acting, stale, holder)
+                with _fetching(holder):
+                    return self._fetch(acting, stale, holder)
             time.sleep(_POLL_S)
         return False
 
     def _lease(self, acting: Acting, stale: Stale) -> str | None:
         """Our own token, somebody else's; empty if it is done already; None if it may not be tried now."""
-        mine = f"mine:{os.getpid()}:{os.urandom(6).hex()}"
+        mine = f"{_own_leases()}{os.urandom(6).hex()}"
         now = time.time_ns() // 1000
         try:
             with self._core.write(actor=acting.actor) as writer:
@@ -138,7 +151,7 @@ class Refreshing:
                     "refresh", acting, stale.unit, by=HOST, now_us=writer.now_us, names=writer.names
                 )
                 row = writer.connection.execute("SELECT holder, until_us FROM refresh WHERE u = ?", (stale.u,)).get
-                if row is not None and row[1] > now:
+                if row is not None and now < row[1] <= now + _longest(row[0]) and not self._given_up(row[0]):
                     return None if row[0] is None else "theirs"
                 if CauseKind.EXPIRED not in _held(writer, stale.n):
                     writer.add_cause(stale.n, CauseKind.EXPIRED, by=HOST, reason="a rule calls it stale")
@@ -150,8 +163,19 @@ class Refreshing:
             return None
         return mine
 
+    def _given_up(self, holder: str | None) -> bool:
+        """Whether this process had the lease and could not end it, since the file could not be written."""
+        return holder is not None and holder.startswith(_own_leases()) and holder not in _FETCHING
+
     def _fetch(self, acting: Acting, stale: Stale, token: str) -> bool:
         done = any(self._write(acting, stale, value) for value in self._values(stale))
+        try:
+            self._release(stale, token, done=done)
+        except StoreError:
+            return done  # the lease ends by itself
+        return done
+
+    def _release(self, stale: Stale, token: str, *, done: bool) -> None:
         now = time.time_ns() // 1000
         with self._core.database.writing() as connection:
             if done:
@@ -161,7 +185,6 @@ class Refreshing:
                     "UPDATE refresh SET holder = NULL, until_us = ?, failed = failed + 1 WHERE u = ? AND holder = ?",
                     (now + _BACK_OFF_US, stale.u, token),
                 )
-        return done
 
     def _values(self, stale: Stale) -> Iterator[Any]:
         """What the tool answers, then what the one that stands in for it answers, as far as they answer at all."""
@@ -203,6 +226,25 @@ class Refreshing:
             ),
             links=tuple(_parents(stale.unit)),
         )
+
+
+def _own_leases() -> str:
+    """What the leases of this process begin with. Processes on several machines may have the same number."""
+    return f"mine:{os.getpid()}:{_PROCESS}:"
+
+
+@contextmanager
+def _fetching(token: str) -> Iterator[None]:
+    _FETCHING.add(token)
+    try:
+        yield
+    finally:
+        _FETCHING.discard(token)
+
+
+def _longest(holder: str | None) -> int:
+    """A term that ends later than any that could begin now was set before the clock was put back: it is void."""
+    return _BACK_OFF_US if holder is None else _LEASE_US
 
 
 def _held(writer: Writer, n: int) -> set[int]:

@@ -12,7 +12,7 @@ import time
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -202,11 +202,12 @@ class Database:
         """Close every connection. Closing twice is harmless, and so is closing what a parent process opened."""
         if self.inherited:
             return
-        with self._lock:
+        with self._lock, self._translated():
             self._closed = True
-            for connection in list(self._readers):
-                connection.close()
-            self._writer.close()
+            for connection in (*self._readers, self._writer):
+                # Whoever is last copies the log into the database. If that fails, whoever opens it next does it.
+                with suppress(apsw.IOError, apsw.FullError, apsw.ReadOnlyError, apsw.CorruptError, apsw.BusyError):
+                    connection.close()
             self._hold.release()
 
     @property

@@ -129,10 +129,15 @@ class FaultyDisk(apsw.VFS):
                     keep_prefix(Path(path), cache.unsynced, tear)
             self._caches.clear()
 
+    def flush(self) -> None:
+        """Show what was written to other processes too. It costs this one its locks: nobody else may be writing."""
+        with self._lock:
+            for path, cache in self._caches.items():
+                keep(Path(path), cache.unsynced)
+
     def kill(self) -> None:
         """End this process at once. What was written is with the operating system, which keeps it."""
-        for path, cache in self._caches.items():
-            keep(Path(path), cache.unsynced)
+        self.flush()
         os._exit(KILLED)
 
     # What SQLite calls -----------------------------------------------------------------------------------------
