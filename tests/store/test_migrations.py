@@ -32,6 +32,7 @@ def told(path: Path, sql: str) -> list[tuple[object, ...]]:
 def test_a_file_of_format_1_is_brought_to_the_present_one_and_is_consistent(old: Path) -> None:
     with ml.Memory.open(old) as memory:
         assert_consistent(memory)
+        assert memory.verify().findings == ()
     assert told(old, "PRAGMA user_version") == [(FORMAT,)]
 
 

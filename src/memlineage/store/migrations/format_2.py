@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import apsw
+import msgspec
 
 from memlineage.model.state import pack
+from memlineage.policy import PolicySet
 from memlineage.store.sql import read_script
 from memlineage.store.tiles import fill_tiles
 
@@ -28,6 +30,19 @@ def upgrade(connection: apsw.Connection) -> None:
     _write_states(connection, states)
     _write_classes(connection, pairs)
     fill_tiles(connection)
+    _spell_policy_anew(connection)
+
+
+def _spell_policy_anew(connection: apsw.Connection) -> None:
+    """A kept policy names no places in documents any more, so that there is one spelling of each."""
+    kept = connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get
+    if kept is None:
+        return
+    try:
+        policies = PolicySet.from_kept(kept if isinstance(kept, bytes) else str(kept).encode())
+    except msgspec.ValidationError:
+        return  # whoever opens the file is told, and names the documents
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'policy_set'", (policies.kept(),))
 
 
 def _write_states(connection: apsw.Connection, states: list[tuple[int, ...]]) -> None:
