@@ -26,7 +26,7 @@ MEMORY = {
     "embedder": [],
     "open": [
         "path", "*", "policies", "default_policies", "embedder", "clock", "durability", "limits", "vfs",
-        "signing_key",
+        "signing_key", "search_memory",
     ],
     "path": [],
     "policies": [],

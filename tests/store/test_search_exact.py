@@ -293,8 +293,8 @@ def test_memory_stays_within_its_bytes_and_answers_stay_the_same() -> None:
         for user in range(12):
             scope = memory.scope(user=f"u{user}")
             scope.store_many([f"train {i} of {user}" for i in range(100)])
-        roomy, tight = Search(256), Search(256, 500_000)
-        one = Search(256)
+        roomy, tight = Search(256, 1 << 30), Search(256, 500_000)
+        one = Search(256, 1 << 30)
         pool_of(memory, one, "u0")
         largest = one.nbytes
         for user in [0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 9, 10, 11, 0]:
@@ -310,7 +310,7 @@ def test_one_namespace_may_take_more_than_the_bound_but_it_alone() -> None:
         search = Search(256, 1)
         for user in ("ann", "ben", "ann"):
             assert pool_of(memory, search, user)
-        one = Search(256)
+        one = Search(256, 1 << 30)
         pool_of(memory, one)
         assert search.nbytes == one.nbytes
 
@@ -364,3 +364,19 @@ def test_what_was_read_once_is_not_read_again_and_what_is_new_is(file: str) -> N
         scope.store("The last train")
         assert derived_from() == ["columns", "ways_up", "term_rows", "term_count"]
         assert derived_from() == []
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 1.5, "512 MB"])
+def test_memory_for_searching_is_a_number_of_bytes(wrong: object) -> None:
+    with pytest.raises(ml.InvalidInputError, match="search_memory="):
+        open_memory(search_memory=wrong)
+
+
+def test_memory_for_searching_is_bounded_as_asked() -> None:
+    with open_memory(search_memory=400_000) as memory:
+        scopes = [memory.scope(user=f"u{user}") for user in range(4)]
+        for scope in scopes:
+            scope.store_many([f"train {i}" for i in range(100)])
+        for scope in scopes * 2:
+            assert len(scope.retrieve("train 7").units) == 10
+        assert 200_000 < memory._parts.retrieval._search.nbytes <= 400_000

@@ -10,7 +10,7 @@ from typing import Any, Self
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.asynchronous import AsyncOpening
 from memlineage.engine.backup import Backup
-from memlineage.engine.core import Clock
+from memlineage.engine.core import SEARCH_MEMORY, Clock
 from memlineage.engine.inputs import Limits
 from memlineage.engine.keyring import KeySource
 from memlineage.engine.ledger import Against
@@ -51,6 +51,7 @@ class AsyncMemory(AsyncOpening):
         limits: Limits | None = None,
         vfs: str | None = None,
         signing_key: KeySource | None = None,
+        search_memory: int = SEARCH_MEMORY,
         workers: int = WORKERS,
     ) -> Self:
         """Open a store, or create it.
@@ -68,9 +69,12 @@ class AsyncMemory(AsyncOpening):
             vfs: a registered SQLite VFS, for tests of storage faults.
             signing_key: what signs checkpoints: a file (Ed25519, PEM), or as bytes its text or 32-byte seed. Left out,
                 the file `<path>.key`, of mode 600, which the first checkpoint makes.
+            search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
+                searched staying longest; what one search needs is there in any case. 512 MB if left out.
             workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.
 
         Raises:
+            InvalidInputError: `search_memory` is no number of bytes.
             PolicyDocumentError: with all faults of all documents.
             StoreError: the file cannot be opened, is no store, or has another embedder's vectors.
         """
@@ -85,6 +89,7 @@ class AsyncMemory(AsyncOpening):
                 limits=limits,
                 vfs=vfs,
                 signing_key=signing_key,
+                search_memory=search_memory,
             ),
             workers,
         )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Final
 
 from memlineage.engine.decisions import DecisionLog, Line
 from memlineage.engine.inputs import Limits
@@ -28,7 +29,10 @@ from memlineage.store.names import NameCache, Names
 from memlineage.store.wake import Wake
 from memlineage.store.writer import Writer
 
-__all__ = ["Clock", "Core"]
+__all__ = ["SEARCH_MEMORY", "Clock", "Core"]
+
+SEARCH_MEMORY: Final = 512 << 20
+"""Bytes that what is derived for searching takes by default: half a million vectors of 256 dimensions."""
 
 Clock = Callable[[], datetime]
 Comparer = Callable[[str, str], bool]
@@ -38,13 +42,21 @@ class Core:
     """The shared parts of one open memory."""
 
     def __init__(
-        self, database: Database, *, policies: PolicySet, embedder: Embedder, limits: Limits, clock: Clock | None
+        self,
+        database: Database,
+        *,
+        policies: PolicySet,
+        embedder: Embedder,
+        limits: Limits,
+        clock: Clock | None,
+        search_memory: int = SEARCH_MEMORY,
     ) -> None:
         self.database = database
         self.policies = policies
         self.ageless = without_age_rules(policies)
         self.embedder = embedder
         self.limits = limits
+        self.search_memory = search_memory
         self.tools = ToolRegistry()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog()

@@ -11,7 +11,8 @@ from typing import Any, Self
 from memlineage.engine.acting import Acting
 from memlineage.engine.backup import Backup, back_up
 from memlineage.engine.checkpoints import Checkpoints
-from memlineage.engine.core import Clock, Core
+from memlineage.engine.checks import check_count
+from memlineage.engine.core import SEARCH_MEMORY, Clock, Core
 from memlineage.engine.decisions import read_decisions
 from memlineage.engine.inputs import Limits, parse_target
 from memlineage.engine.keyring import Keyring, KeySource, keyring_of
@@ -67,6 +68,7 @@ class Memory:
         limits: Limits | None = None,
         vfs: str | None = None,
         signing_key: KeySource | None = None,
+        search_memory: int = SEARCH_MEMORY,
     ) -> Memory:
         """Open a store, or create it.
 
@@ -83,8 +85,11 @@ class Memory:
             vfs: a registered SQLite VFS, for tests of storage faults.
             signing_key: what signs checkpoints: a file (Ed25519, PEM), or as bytes its text or 32-byte seed. Left out,
                 the file `<path>.key`, of mode 600, which the first checkpoint makes.
+            search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
+                searched staying longest; what one search needs is there in any case. 512 MB if left out.
 
         Raises:
+            InvalidInputError: `search_memory` is no number of bytes.
             PolicyDocumentError: with all faults of all documents.
             StoreError: the file cannot be opened, is no store, or has another embedder's vectors.
         """
@@ -99,6 +104,7 @@ class Memory:
                 embedder=named or kept_embedder(database) or default_embedder(),
                 limits=limits or Limits(),
                 clock=clock,
+                search_memory=check_count(search_memory, name="search_memory", least=0),
             )
             check_embedder(core)
             admit_policy(core)

@@ -52,7 +52,7 @@ class Retrieval:
         self._core = core
         self._enforcement = enforcement
         self._refreshing = refreshing
-        self._search = Search(core.embedder.dimension)
+        self._search = Search(core.embedder.dimension, core.search_memory)
 
     def forget_vectors(self) -> None:
         """They were computed anew: read them again."""

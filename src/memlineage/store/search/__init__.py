@@ -11,7 +11,7 @@ from the tables every time.
 from __future__ import annotations
 
 from memlineage.store.search.pool import Pool
-from memlineage.store.search.search import MEMORY_LIMIT, Search
+from memlineage.store.search.search import Search
 from memlineage.store.search.sight import Sight, listed
 
-__all__ = ["MEMORY_LIMIT", "Pool", "Search", "Sight", "listed"]
+__all__ = ["Pool", "Search", "Sight", "listed"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Final
 
 import apsw
 import numpy as np
@@ -15,16 +14,13 @@ from memlineage.store.search.derived import Derived
 from memlineage.store.search.pool import Part, Pool, draw
 from memlineage.store.search.sight import Sight, matching
 
-__all__ = ["MEMORY_LIMIT", "Search"]
-
-MEMORY_LIMIT: Final = 512 << 20
-"""Bytes that derived structures take by default, all namespaces together: half a million vectors of 256 dimensions."""
+__all__ = ["Search"]
 
 
 class Search:
     """Finds candidates. Thread-safe: the lock is held while following and reading, not while computing."""
 
-    def __init__(self, dimension: int, limit: int = MEMORY_LIMIT) -> None:
+    def __init__(self, dimension: int, limit: int) -> None:
         """`limit` bounds the memory in bytes; what one search needs is kept in any case."""
         self._dimension = dimension
         self._limit = limit
