@@ -318,9 +318,18 @@ def test_two_sources_do_not_mix_their_ids(trip: ml.Scope) -> None:
 
 def test_other_content_under_a_known_id_is_refused(memory: ml.Memory, trip: ml.Scope) -> None:
     trip.load([{"role": "user", "content": "Kyoto", "id": 1}], name="chat")
-    with nothing_written(memory), pytest.raises(ml.ConflictError, match="line 1: its id was imported before") as caught:
+    with (
+        nothing_written(memory),
+        pytest.raises(ml.ConflictError, match="line 1: it was imported before with other content") as caught,
+    ):
         trip.load([{"role": "user", "content": "Osaka", "id": 1}], name="chat")
     assert caught.value.winner == str(said(trip, "Kyoto").ref)
+
+
+def test_another_creator_under_a_known_id_is_refused(memory: ml.Memory, trip: ml.Scope) -> None:
+    trip.load(TALK, name="chat")
+    with nothing_written(memory), pytest.raises(ml.ConflictError, match="said by user:alice, not external:forum"):
+        trip.load(TALK[1:], name="chat", creator="external:forum")
 
 
 # Bad lines ---------------------------------------------------------------------------------------------------------

@@ -26,10 +26,16 @@ def alice(memory: ml.Memory) -> ml.Scope:
     return memory.scope(user="alice", agent="planner", session="s1")
 
 
+def loaded(scope: ml.Scope, text: str, given: dict[str, Any]) -> ml.Unit:
+    scope.load([{"content": text, **given}], name=f"{text} {given}")
+    return scope.list(filter={"content": text}, status=list(ml.Status))[-1]
+
+
 WRITES: dict[str, Callable[[ml.Scope, str, dict[str, Any]], ml.Unit]] = {
     "store": lambda scope, text, given: scope.store(text, **given),
     "batch": lambda scope, text, given: scope.store_many(["A remark", {"content": text, **given}])[1],
     "update": lambda scope, text, given: scope.update(scope.store("Old remark", creator="external:x"), text, **given),
+    "load": loaded,
     "step": lambda scope, text, given: scope.step(text, **given).__enter__().unit,  # type: ignore[return-value]
 }
 

@@ -86,7 +86,7 @@ class Incoming:
                     item.record = read_record(raw)
                     self._draw_up(item, item.record)
                     if item.draft is not None:
-                        item.there = self._there(snapshot.connection, snapshot.names, item.draft)
+                        item.there = self._there(snapshot.connection, snapshot.names, item.record, item.draft)
                 except OF_ONE_LINE as error:
                     bad.append((line, error))
                     item = item.left_out()
@@ -151,17 +151,17 @@ class Incoming:
         agent = scope.agent if record.name is None else record.name
         return "reasoning" if agent is None else f"agent:{agent}"
 
-    def _there(self, connection: Connection, names: Names, draft: Draft) -> Ref | None:
+    def _there(self, connection: Connection, names: Names, record: Record, draft: Draft) -> Ref | None:
         """The version that an earlier run wrote for this line."""
         found = self._under(connection, names, str(draft.idempotency_key))
         if found is None:
             return None
-        ref = Ref(found[3], found[4])
-        if found[1] != draft.form:
+        ref, by = Ref(found[3], found[4]), names.principal(found[2])
+        named = record.role != "tool" or record.name is not None or self.creator is not None
+        if found[1] != draft.form or (named and by != draft.creator):
+            other = "with other content" if found[1] != draft.form else f"as said by {by}, not {draft.creator}"
             raise ConflictError(
-                f"its id was imported before with other content ({ref}): update that unit, or give this source "
-                "another name",
-                str(ref),
+                f"it was imported before {other} ({ref}): update that unit, or give this source another name", str(ref)
             )
         return ref
 
