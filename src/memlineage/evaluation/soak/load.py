@@ -46,6 +46,8 @@ POLICY: Final[dict[str, Any]] = {
 REFUSALS: Final = (PolicyViolationError, ConflictError, CycleError, InvalidInputError, UnknownUnitError)
 """What a verb may answer instead of doing it."""
 
+_SEARCH_MEMORY: Final = 8 << 20
+"""Little, so that what nobody asks about any more has to go within minutes, as it would within days otherwise."""
 _ACTIVE: Final = 6
 _REMEMBERED: Final = 40
 _CONVERSATION: Final = 25
@@ -54,7 +56,7 @@ _TOOLS: Final = ("tool:feed", "tool:web")
 
 def open_memory(path: str) -> Memory:
     """A process's own handle on the shared file, with the tools of the day."""
-    memory = Memory.open(path, policies=[POLICY], embedder="lexical")
+    memory = Memory.open(path, policies=[POLICY], embedder="lexical", search_memory=_SEARCH_MEMORY)
     memory.register_tool("feed", refresh=lambda stale: stale.content, cost=0.01)
     memory.register_tool("note", run=lambda text: f"noted {len(text)} characters", compensate=lambda _: "struck out")
     return memory
