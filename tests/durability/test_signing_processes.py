@@ -60,3 +60,26 @@ def test_two_processes_that_sign_at_once_share_one_key_and_one_history(tmp_path:
 
 def test_two_processes_that_rotate_keys_at_once_take_turns(tmp_path: Path) -> None:
     together(tmp_path, rotate="yes")
+
+
+ROTATE = """
+import sys
+import memlineage as ml
+
+with ml.Memory.open(sys.argv[1], embedder="lexical") as memory:
+    for _ in range(25):
+        assert len(memory.rotate_key().keys) == 2
+"""
+
+
+def test_no_key_is_lost_between_processes_that_do_nothing_but_rotate(tmp_path: Path) -> None:
+    path = tmp_path / "trip.db"
+    with open_memory(path) as memory:
+        memory.checkpoint()
+    run_all(ROTATE, [(str(path),)] * 2)
+    with open_memory(path) as memory:
+        memory.scope(user="alice").store("Destination is Kyoto")
+        memory.checkpoint()
+        assert len(tables(memory)["key"]) == 51
+        assert_consistent(memory)
+    assert [file.name for file in tmp_path.glob("*.key*")] == ["trip.db.key"]

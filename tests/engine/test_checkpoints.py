@@ -218,3 +218,13 @@ def test_a_changed_tile_is_found_by_whoever_checks_everything() -> None:
                 connection.execute(change)
             with pytest.raises(AssertionError, match=r"tile \(1, 0\): its hash is"):
                 assert_consistent(memory)
+
+
+def test_a_changed_checkpoint_is_found_by_whoever_checks_everything() -> None:
+    with open_memory() as memory:
+        memory.checkpoint()
+        assert_consistent(memory)
+        with memory._core.database.writing() as connection:
+            connection.execute("UPDATE checkpoint SET at_us = at_us + 1")
+        with pytest.raises(AssertionError, match="its at_us is"):
+            assert_consistent(memory)

@@ -261,7 +261,7 @@ def test_a_crash_after_the_commit_is_finished_by_whoever_signs_next(
     with open_memory(path) as memory:
         memory.checkpoint()
         with monkeypatch.context() as broken:
-            broken.setattr(KeyFile, "adopt", crash)
+            broken.setattr(KeyFile, "_adopt", crash)
             with pytest.raises(KeyboardInterrupt):
                 memory.rotate_key()
         assert thief.key_of(path).public == publics(memory)[0]
@@ -270,6 +270,24 @@ def test_a_crash_after_the_commit_is_finished_by_whoever_signs_next(
         memory.checkpoint()
         assert (thief.key_of(path).public, sound(memory)) == (publics(memory)[1], True)
     assert [file.name for file in path.parent.glob("*.key*")] == ["trip.db.key"]
+
+
+def test_a_key_that_a_crash_kept_from_its_place_is_not_overwritten_by_the_next_rotation(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_memory(path) as memory:
+        memory.checkpoint()
+        with monkeypatch.context() as broken:
+            broken.setattr(KeyFile, "_adopt", crash)
+            with pytest.raises(KeyboardInterrupt):
+                memory.rotate_key()
+        with monkeypatch.context() as broken:  # the next one fails after it has staged a key of its own
+            broken.setattr(checkpoints, "put_checkpoint", crash)
+            with pytest.raises(KeyboardInterrupt):
+                memory.rotate_key()
+        memory.scope(user="alice").store("Destination is Kyoto")
+        memory.checkpoint()
+        assert (thief.key_of(path).public, len(publics(memory)), sound(memory)) == (publics(memory)[1], 2, True)
 
 
 def test_another_process_signs_with_the_rotated_key(path: Path) -> None:

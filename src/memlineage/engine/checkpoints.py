@@ -66,19 +66,15 @@ class Checkpoints:
 
     def rotate(self, source: KeySource | None) -> Checkpoint:
         """Put another key into force: an event, and a checkpoint over it that both keys sign."""
-        with self._signing() as writer:
-            keys = read_keys(writer.connection)
-            if not keys:
-                raise LedgerError("this ledger has no key yet: its first checkpoint makes one")
-            old = self._keyring.find(keys[-1].public)
+        with self._core.database.durably():
             ring = self._keyring if source is None else keyring_of(source, self._core.database.path)
-            new = ring.stage() if source is None else ring.first()
-            _refuse_used(new, keys)
-            add_key(writer, new.public, log=keys[0].name.removeprefix(ORIGIN), replaces=keys[-1])
-            made = self._sign(writer.connection, read_keys(writer.connection), None, old, new)
-        if source is None:
-            ring.adopt()
-        self._keyring = ring
+            with self._signing() as writer:
+                made = self._replace(writer, ring, staged=source is None)
+            self._keyring = ring
+            with self._core.database.writing() as connection:
+                in_force = read_keys(connection)[-1]
+                if str(in_force.verifier) == made.keys[-1]:  # else somebody else rotated, and moved ours first
+                    ring.find(in_force.public)
         return made
 
     def prove(self, target: Target) -> Proof:
@@ -92,6 +88,16 @@ class Checkpoints:
         return proof
 
     # ------------------------------------------------------------------------------------------------------------
+
+    def _replace(self, writer: Writer, ring: Keyring, *, staged: bool) -> Checkpoint:
+        keys = read_keys(writer.connection)
+        if not keys:
+            raise LedgerError("this ledger has no key yet: its first checkpoint makes one")
+        old = self._keyring.find(keys[-1].public)
+        new = ring.stage() if staged else ring.first()
+        _refuse_used(new, keys)
+        add_key(writer, new.public, log=keys[0].name.removeprefix(ORIGIN), replaces=keys[-1])
+        return self._sign(writer.connection, read_keys(writer.connection), None, old, new)
 
     @contextmanager
     def _signing(self) -> Iterator[Writer]:

@@ -1,9 +1,11 @@
 """Where the private key of the ledger lies: in a file that its owner alone can read, or with whoever opened the store.
 
 The file is made when something is signed for the first time, never on opening. A rotation first writes the new key
-beside the old one, then commits the event and the checkpoint that both sign, then moves the new key into place. A
-crash in between leaves either a new key that nothing knows of, which the next rotation overwrites, or an old key that
-the ledger has retired, with its successor beside it: `find` sees that and finishes the move.
+beside the old one, then commits the event and the checkpoint that both sign; the new key is moved into place by
+whoever looks for it next, as a rule the rotation itself. So a crash leaves either a new key that nothing knows of,
+which the next rotation overwrites, or an old key that the ledger has retired, with its successor beside it.
+
+All of this happens under the write lock of the database: no process stages a key while another has yet to move its own.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ class Keyring(Protocol):
         """The key for a ledger that has none; made if need be."""
 
     def find(self, public: bytes) -> SigningKey:
-        """The key in force. Raises `LedgerError` where it is not to be had."""
+        """The key that the ledger has in force; a successor that it has taken takes its place now.
+
+        Raises `LedgerError` where it is not to be had.
+        """
 
     def stage(self) -> SigningKey:
         """A successor, safe on disk before the ledger knows of it."""
-
-    def adopt(self) -> None:
-        """The ledger has the successor: it is the key from now on."""
 
 
 class GivenKey:
@@ -67,6 +69,8 @@ class GivenKey:
 
     def find(self, public: bytes) -> SigningKey:
         """The key, if it is the one asked for."""
+        if self._next is not None and self._next.public == public:
+            self._key, self._next = self._next, None
         if self._key is None or self._key.public != public:
             raise LedgerError(f"signing_key is not the key of this ledger, which is {public.hex()[:16]}…")
         return self._key
@@ -80,10 +84,6 @@ class GivenKey:
             )
         self._next = new_key()
         return self._next
-
-    def adopt(self) -> None:
-        """The successor it is."""
-        self._key = self._next
 
 
 class KeyFile:
@@ -101,12 +101,12 @@ class KeyFile:
         return _read(self.path) or _write_new(self.path, new_key())
 
     def find(self, public: bytes) -> SigningKey:
-        """The key in the file; or its successor, where a crash kept that from being moved into place."""
+        """The key in the file; or its successor, which is moved into place."""
         key = _read(self.path)
         if key is not None and key.public == public:
             return key
         if (staged := _read(self._staged)) is not None and staged.public == public:
-            self.adopt()
+            self._adopt()
             return staged
         wanted = f"the key of this ledger, {public.hex()[:16]}…"
         if key is None:
@@ -119,8 +119,7 @@ class KeyFile:
             self._staged.unlink(missing_ok=True)
         return _write_new(self._staged, new_key())
 
-    def adopt(self) -> None:
-        """Move the successor into place."""
+    def _adopt(self) -> None:
         with _told(self.path):
             self._staged.replace(self.path)
             sync_folder(self.path.parent)
