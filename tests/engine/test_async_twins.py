@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -229,6 +230,43 @@ def test_whatever_can_read_or_write_is_awaited(twin: Twin) -> None:
         for name, member in inspect.getmembers(owner, callable)
         if not name.startswith("_") and not inspect.iscoroutinefunction(member) and name not in plain
     ] == []
+
+
+TYPED = """\
+import memlineage as ml
+
+async def main() -> None:
+    async with ml.AsyncMemory.open("trip.db", workers=2) as memory:
+        trip = memory.scope(user="alice")
+        unit: ml.Unit = await trip.store("Kyoto", tags=["city"])
+        found: ml.Found = await trip.acting_as("agent:planner").retrieve("where to?", focus=unit)
+
+        @trip.track(creator="tool:weather")
+        async def weather(city: str) -> str:
+            return city
+
+        async with trip.step("plan") as step:
+            told: str = await weather("Kyoto")
+            ref: ml.Ref = step.ref
+        wrong: str = await trip.get(unit)
+        await trip.store("Kyoto", tag="city")
+        await weather(7)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_type_checkers_know_what_the_awaited_verbs_take_and_give(tmp_path: Path) -> None:
+    (tmp_path / "typed.py").write_text(TYPED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(tmp_path / "typed.py")],
+        cwd=REPOSITORY, env={**os.environ, "MYPYPATH": str(ENGINE.parents[1])}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    faults = [
+        (int(line.split(":")[1]), line.rpartition("[")[2]) for line in done.stdout.splitlines() if "error" in line
+    ]
+    assert faults == [(16, "assignment]"), (17, "call-arg]"), (18, "arg-type]")], done.stdout + done.stderr
 
 
 def test_a_method_that_is_added_to_the_original_makes_the_derived_file_stale(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from memlineage.engine.admission import look_up
 from memlineage.engine.conversations import Conversations, Talk
 from memlineage.engine.frames import around, took
 from memlineage.engine.incoming import OF_ONE_LINE, Bad, Incoming, Item
 from memlineage.engine.inputs import Draft, Link, Target, links
 from memlineage.engine.jsonl import Parent, RawLine, Record, read_lines
-from memlineage.engine.writing import Prepared
+from memlineage.engine.writing import Prepared, Written
 from memlineage.errors import (
     ConflictError,
     InvalidInputError,
@@ -292,6 +293,7 @@ class _Loading:
         batch = _Batch(self.talks, self._recent, self._lost)
         if self._writes(batch, items):
             with core.write(actor=self._acting.actor) as writer:
+                look_up(writer, [item.draft for item in items if item.prepared is not None and item.draft is not None])
                 for place, item in enumerate(items):
                     try:
                         self._write_one(writer, batch, item)
@@ -338,7 +340,7 @@ class _Loading:
             batch.written += written.fresh
             batch.echoes += not written.fresh
             batch.numbers.append(written.n)
-            ref = read_refs(writer.connection, [written.n])[written.n]
+            ref = _ref_of(writer, written)
         self._follow(batch, item, ref)
         if item.record is not None and item.record.role is not None:
             self._gather(writer, batch, item, item.record.conversation)
@@ -426,7 +428,13 @@ class _Loading:
         prepared: Prepared
         [prepared] = self._parts.writing.prepare([draft])
         written = self._parts.writing.store_one(writer, self._acting, prepared)
-        return read_refs(writer.connection, [written.n])[written.n]
+        return _ref_of(writer, written)
+
+
+def _ref_of(writer: Writer, written: Written) -> Ref:
+    if written.new is not None:
+        return Ref(written.new.id, written.new.version)
+    return read_refs(writer.connection, [written.n])[written.n]
 
 
 def _is_ref(text: str) -> bool:
