@@ -54,9 +54,12 @@ class Talk(msgspec.Struct, frozen=True, array_like=True):
         """Somebody else said this."""
         return msgspec.structs.replace(self, shown=(*self.shown, (ref.id, ref.version)))
 
-    def spoke(self, ref: Ref | None, calls: tuple[tuple[str, str, bool], ...]) -> Talk:
-        """The model said this, or nothing, and made these calls."""
-        shown = self.shown if ref is None else ((ref.id, ref.version),)
+    def spoke(self, ref: Ref | None, calls: tuple[tuple[str, str, bool], ...], *, anew: bool = True) -> Talk:
+        """The model said this, or nothing, and made these calls. What it merely repeated hangs on nothing of what came
+        in between, so all of that is still before it.
+        """
+        said = () if ref is None else ((ref.id, ref.version),)
+        shown = said if said and anew else (*self.shown, *said)
         made = {ident: Call(tool, arguments) for ident, tool, arguments in calls}
         waiting = dict(list({**self.calls, **made}.items())[-_OPEN_CALLS:])
         return Talk(shown, shown, waiting, self.lost)

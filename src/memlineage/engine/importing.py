@@ -307,7 +307,7 @@ class _Loading:
                 took(core, used.values())
         else:
             for item in items:
-                self._follow(batch, item, item.there)
+                self._follow(batch, item, item.there, anew=True)
         batch.keep()
         self._lost = batch.lost
         taken = [item for item in items if not item.skipped]
@@ -330,7 +330,7 @@ class _Loading:
         if item.skipped:
             self._skip(writer, batch, item)
             return
-        ref = item.there
+        ref, anew = item.there, True
         self._catch_up(writer, batch, item)
         if item.prepared is not None and item.draft is not None and item.record is not None:
             draft = self._linked(writer, batch, item.record, item.draft)
@@ -340,8 +340,8 @@ class _Loading:
             batch.written += written.fresh
             batch.echoes += not written.fresh
             batch.numbers.append(written.n)
-            ref = _ref_of(writer, written)
-        self._follow(batch, item, ref)
+            ref, anew = _ref_of(writer, written), written.fresh
+        self._follow(batch, item, ref, anew=anew)
         if item.record is not None and item.record.role is not None:
             self._gather(writer, batch, item, item.record.conversation)
 
@@ -372,7 +372,7 @@ class _Loading:
             )
         return links([(found or parent.name, parent.weight, parent.role)], parent.role, name="parent")[0]
 
-    def _follow(self, batch: _Batch, item: Item, ref: Ref | None) -> None:
+    def _follow(self, batch: _Batch, item: Item, ref: Ref | None, *, anew: bool) -> None:
         """What comes after this line has it before it."""
         record = item.record
         if record is None:
@@ -383,7 +383,7 @@ class _Loading:
             return
         talk = batch.talk(record.conversation).answered(record.answers)
         if record.role == "assistant":
-            talk = talk.spoke(ref, record.calls)
+            talk = talk.spoke(ref, record.calls, anew=anew)
         elif ref is not None:
             talk = talk.heard(ref)
         batch.talks[record.conversation] = talk

@@ -131,6 +131,8 @@ def _json(line: bytes | str) -> Any:
         text = line if isinstance(line, str) else line.decode("utf-8", "replace")
         if text.lstrip() in ("[", "{") or text.lstrip().startswith("[\n"):
             cure = "; the file looks like indented JSON, make it one object a line: jq -c '.[]' FILE"
+        elif "\x00" in text:
+            cure = "; the file looks like UTF-16, make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
         else:
             cure = ""
         raise InvalidInputError(f"{text.strip()[:60]!r} is not JSON: {error.msg}{cure}") from None
