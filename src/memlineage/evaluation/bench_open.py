@@ -22,6 +22,7 @@ from memlineage.evaluation.keeping import Shelf
 from memlineage.evaluation.many import NAMESPACE, many, user_of
 from memlineage.evaluation.measuring import Figure, Footprint, beside, timed
 from memlineage.ledger.hashing import leaf_hash
+from memlineage.recall.embedding import BLOB_TYPE
 
 __all__ = ["opening", "verify"]
 
@@ -66,7 +67,7 @@ def _bare_answer(path: Path) -> object:
     connection = apsw.Connection(str(path))
     rows: list[Any] = connection.execute("SELECT vector FROM version WHERE ns = 1").fetchall()
     blobs: list[bytes] = [blob for (blob,) in rows]
-    matrix = np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(rows), -1)
+    matrix = np.frombuffer(b"".join(blobs), dtype=BLOB_TYPE).astype(np.float32).reshape(len(rows), -1)
     likeness = matrix @ matrix[0]
     connection.close()
     return likeness
