@@ -41,9 +41,7 @@ def import_lines(
     *,
     creator: Annotated[
         str | None,
-        typer.Option(
-            "--creator", metavar="WHO", help="Who says all of it, if not above what a line says; else by role and line."
-        ),
+        typer.Option("--creator", metavar="WHO", help="Who says all of it; refused above what a line says itself."),
     ] = None,
     name: Annotated[
         str | None,
