@@ -26,7 +26,7 @@ from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
 
-__all__ = ["Enforcement", "background"]
+__all__ = ["Enforcement", "Reading", "background"]
 
 WALLS = "walls"
 """Name of the built-in rule that no document can lift."""
@@ -46,6 +46,24 @@ def background(scope: Scope) -> Acting:
     return Acting(scope=scope)
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """Who reads, and how.
+
+    Attributes:
+        acting: in whose name.
+        context: what rules are told of the request, whatever unit it is about.
+        now_us: when, in microseconds.
+        graph: the lineage at that moment.
+        budget: what freshness may cost, and what is accepted instead.
+    """
+
+    acting: Acting
+    context: dict[str, Any]
+    now_us: int
+    graph: StoreGraph
+    budget: Budget | None
+
+
 class Enforcement:
     """Asks policy, logs the answer, and raises on a refusal."""
 
@@ -54,40 +72,41 @@ class Enforcement:
         self._memo = Memo(core.policies)
         self._ageless = Memo(core.ageless)
 
-    def read(
+    def reading(
         self,
         acting: Acting,
-        unit: Unit,
         *,
         now_us: int,
         graph: StoreGraph,
-        n: int,
         purpose: str | None = None,
         inspecting: bool = False,
         critical: bool = False,
         budget: Budget | None = None,
-        refresh_cost: float = 0.0,
-    ) -> Decision:
-        """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
-        context = self._context(acting, acting.decider(None), graph.names, unit=unit)
-        in_sight = acting.scope.sees(unit.wall)
-        context |= {
-            "in_walls": in_sight,
+    ) -> Reading:
+        """Who reads, and how: what is the same for every unit that is looked at."""
+        context = self._context(acting, acting.decider(None), graph.names, unit=None) | {
             "purpose": purpose,
             "inspecting": inspecting,
             "critical": critical,
-            "refresh_cost": refresh_cost,
         }
         if budget is not None:
             context["budget"] = budget.max_cost
-        facts = Facts(
-            unit=unit_facts(unit), context=context, lineage=LineageFacts(graph, n, unit.standing), now_us=now_us
-        )
+        return Reading(acting, context, now_us, graph, budget)
+
+    def read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Decision:
+        """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
+        acting, shared = reading.acting, reading.context
+        context = shared | self._about(acting, shared["principal"], unit)
+        context["in_walls"] = acting.scope.sees(unit.wall)
+        context["refresh_cost"] = refresh_cost
+        lineage = LineageFacts(reading.graph, n, unit.standing)
+        facts = Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=reading.now_us)
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
-        memo = self._ageless if inspecting or unit.waived else self._memo
-        decision = _unfulfilled(self._decide(acting, "read", facts, now_us, budget, memo), _NEVER_CARRIED_OUT)
+        memo = self._ageless if shared["inspecting"] or unit.waived else self._memo
+        decision = self._decide(acting, "read", facts, reading.now_us, reading.budget, memo)
+        decision = _unfulfilled(decision, _NEVER_CARRIED_OUT)
         if decision.effect is not Effect.ALLOW:
-            self._core.log.add(now_us, decision)
+            self._core.log.add(reading.now_us, decision)
         return decision
 
     def write(
@@ -184,15 +203,16 @@ class Enforcement:
             "agent": scope.agent,
             "session": scope.session,
         }
-        if unit is not None:
-            context |= {
-                "in_walls": scope.owns(unit.wall),
-                # A model that owns its words cannot vouch for them: that would be washing.
-                "is_owner": principal == unit.owner and not is_model_side(principal),
-                # The actor counts too: `reasoning` is everybody's name for their own conclusions.
-                "is_author": (principal, acting.actor) == (unit.creator, unit.lineage.actor),
-            }
-        return context
+        return context if unit is None else context | self._about(acting, principal, unit)
+
+    def _about(self, acting: Acting, principal: str, unit: Unit) -> dict[str, Any]:
+        return {
+            "in_walls": acting.scope.owns(unit.wall),
+            # A model that owns its words cannot vouch for them: that would be washing.
+            "is_owner": principal == unit.owner and not is_model_side(principal),
+            # The actor counts too: `reasoning` is everybody's name for their own conclusions.
+            "is_author": (principal, acting.actor) == (unit.creator, unit.lineage.actor),
+        }
 
     def _named_verifier(self, principal: str) -> bool:
         return any(glob_match(pattern, principal) for pattern in self._core.policies.verifiers)

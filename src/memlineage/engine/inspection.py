@@ -57,10 +57,9 @@ class Inspection:
 
     def _permitted(self, snapshot: Snapshot, acting: Acting, numbers: Iterable[int]) -> list[Unit]:
         found = []
+        reading = self._enforcement.reading(acting, now_us=snapshot.now_us, graph=snapshot.graph, inspecting=True)
         for n, unit in snapshot.units(list(numbers)).items():
-            decision = self._enforcement.read(
-                acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, inspecting=True
-            )
+            decision = self._enforcement.read(reading, unit, n)
             if not decision.allowed:
                 raise PolicyViolationError(decision, str(decision))
             found.append(unit)

@@ -8,7 +8,7 @@ with the rule and the reason. Where policy wants a fresh value, it is fetched an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from memlineage.engine.found import Found, Query
 from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import Page, Withheld
 from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.unchanged import WhileUnchanged
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.paths import distances
 from memlineage.model.content import check_text
@@ -36,13 +37,23 @@ from memlineage.recall.ranking import Candidates, LineageRanker, Ranker, Ranking
 from memlineage.store.filters import compile_filter
 from memlineage.store.places import Places
 from memlineage.store.search import Pool, Search, Sight, listed
-from memlineage.store.units import current_among
+from memlineage.store.units import NO_SHIFT, current_among
 
 __all__ = ["Retrieval"]
 
 _POOL: Final = 200
 _ROUNDS: Final = 3
 _ATTEMPTS: Final = 3
+
+
+class _Means(NamedTuple):
+    """What every search goes by."""
+
+    core: Core
+    enforcement: Enforcement
+    refreshing: Refreshing
+    search: Search
+    binding: WhileUnchanged[dict[int, Unit]]
 
 
 class Retrieval:
@@ -53,6 +64,7 @@ class Retrieval:
         self._enforcement = enforcement
         self._refreshing = refreshing
         self._search = Search(core.embedder.dimension, core.search_memory)
+        self._means = _Means(core, enforcement, refreshing, self._search, WhileUnchanged())
 
     def forget_vectors(self) -> None:
         """They were computed anew: read them again."""
@@ -79,9 +91,7 @@ class Retrieval:
         for attempt in range(_ATTEMPTS + 1):
             with self._core.read() as snapshot:
                 self._core.check_vectors(snapshot.connection)
-                run = _Run(
-                    self._core, self._enforcement, self._refreshing, self._search, snapshot, acting, query, given_up
-                )
+                run = _Run(self._means, snapshot, acting, query, given_up)
                 # Another thread may have searched a later state meanwhile. Who reads inside an older read stays there.
                 found = run.answer(vector, alone=attempt == _ATTEMPTS)
                 if found is not None:
@@ -101,13 +111,13 @@ class Retrieval:
             units = snapshot.units(numbers)
             shown: list[Unit] = []
             withheld: list[Withheld] = []
+            reading = self._enforcement.reading(
+                acting, now_us=snapshot.now_us, graph=snapshot.graph, inspecting=wanted is not None
+            )
             for n, unit in units.items():
                 if wanted is not None and unit.status not in wanted:
                     continue
-                inspecting = wanted is not None
-                decision = self._enforcement.read(
-                    acting, unit, now_us=snapshot.now_us, graph=snapshot.graph, n=n, inspecting=inspecting
-                )
+                decision = self._enforcement.read(reading, unit, n)
                 if decision.allowed:
                     shown.append(_flagged(unit, decision))
                 else:
@@ -119,20 +129,9 @@ class _Run:
     """One search in one snapshot."""
 
     def __init__(
-        self,
-        core: Core,
-        enforcement: Enforcement,
-        refreshing: Refreshing,
-        search: Search,
-        snapshot: Snapshot,
-        acting: Acting,
-        query: Query,
-        given_up: set[int],
-    ) -> None:
-        self._core = core
-        self._enforcement = enforcement
-        self._refreshing = refreshing
-        self._search = search
+        self, means: _Means, snapshot: Snapshot, acting: Acting, query: Query, given_up: set[int]
+    ) -> None:  # fmt: skip
+        self._core, self._enforcement, self._refreshing, self._search, self._binding = means
         self._snapshot = snapshot
         self._acting = acting
         self._query = query
@@ -140,6 +139,14 @@ class _Run:
         condition, bindings = compile_filter(query.filter)
         namespaces = tuple(snapshot.names.namespaces(acting.scope))
         self._sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
+        self._reading = means.enforcement.reading(
+            acting,
+            now_us=snapshot.now_us,
+            graph=snapshot.graph,
+            purpose=query.purpose,
+            critical=query.critical,
+            budget=query.budget,
+        )
         self.stale: dict[int, Stale] = {}
         self.decisions: dict[Ref, Decision] = {}
 
@@ -186,7 +193,7 @@ class _Run:
 
     def _in_order(self, ranking: Ranking) -> Iterator[tuple[int, Unit]]:
         """The ranked units, read as they are asked for: mostly the first few are enough."""
-        numbers = [int(n) for n in ranking.ids]
+        numbers: list[int] = np.asarray(ranking.ids).tolist()
         for start in range(0, len(numbers), self._query.limit):
             yield from self._snapshot.units(numbers[start : start + self._query.limit]).items()
 
@@ -215,17 +222,7 @@ class _Run:
         """Ask policy; note what it wants fresh."""
         stale = self._refreshing.stale_behind(self._snapshot, n, unit) if _may_be_stale(unit) else []
         cost = sum(item.tool.cost for item in stale)
-        decision = self._enforcement.read(
-            self._acting,
-            unit,
-            now_us=self._snapshot.now_us,
-            graph=self._snapshot.graph,
-            n=n,
-            purpose=self._query.purpose,
-            critical=self._query.critical,
-            budget=self._query.budget,
-            refresh_cost=cost,
-        )
+        decision = self._enforcement.read(self._reading, unit, n, refresh_cost=cost)
         if not stale and decision.obliges(ObligationKind.REFRESH):
             stale = self._refreshing.by_rule(self._snapshot, n, unit)
         budget = self._query.budget or Budget()
@@ -240,12 +237,22 @@ class _Run:
         self.decisions[unit.ref] = decision
         return decision
 
+    def _stated(self, numbers: tuple[int, ...]) -> dict[int, Unit]:
+        """Those of these versions that are current and a user's own words."""
+        snapshot = self._snapshot
+
+        def read() -> dict[int, Unit]:
+            units = snapshot.units(current_among(snapshot.connection, numbers))
+            return {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
+
+        # Time changes what they say without changing a table.
+        return self._binding.read(snapshot.connection, numbers, read) if snapshot.shift is NO_SHIFT else read()
+
     def _constraints(self, pool: Pool, vector: NDArray[np.float32]) -> tuple[Unit, ...]:
         """What the user stated that binds this task, however far its wording is from the query (row D3)."""
         if not self._query.constraints:
             return ()
-        units = self._snapshot.units(current_among(self._snapshot.connection, pool.binding.tolist()))
-        stated = {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
+        stated = self._stated(tuple(pool.binding.tolist()))
         usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}
         if not usable:
             return ()

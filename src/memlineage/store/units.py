@@ -20,7 +20,7 @@ from memlineage.store.records import NewEdge, NewVersion
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 
-__all__ = ["Shift", "as_written", "current_among", "read_refs", "read_units"]
+__all__ = ["NO_SHIFT", "Shift", "as_written", "current_among", "read_refs", "read_units"]
 
 
 class Shift(msgspec.Struct, frozen=True):
