@@ -67,7 +67,7 @@ def kept_policy(database: Database) -> PolicySet | None:
         return None
     try:
         return PolicySet.from_kept(kept if isinstance(kept, bytes) else str(kept).encode())
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise StoreError(f"the policy kept in {database.path} cannot be read; open it with policies=[…]") from error
 
 

@@ -95,6 +95,8 @@ class _Mending:
     def derived(self) -> tuple[str, ...]:
         """What follows from rows: contents first, since who differs from whom is told by their forms."""
         checking = self._checking()
+        if self._vectors:
+            self.repaired += _mend_mark(self._core, self._connection)
         odd, left_out = checking.odd_contents(vectors=self._vectors)
         embed = checking.embed if not any(said.startswith("vectors") for said in left_out) else None
         self.repaired += mend_contents(
@@ -149,6 +151,15 @@ def _mend_signed(connection: Connection) -> Counter[str]:
     return repaired
 
 
+def _mend_mark(core: Core, connection: Connection) -> Counter[str]:
+    """Vectors of another embedder are computed anew by this memory's, so the mark says so."""
+    known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+    if known == core.embedder_mark:
+        return Counter()
+    connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)", (core.embedder_mark,))
+    return Counter(meta=1)
+
+
 def _mend_meta(core: Core, connection: Connection, record: RecordCheck) -> Counter[str]:
     """The policy of the last policy event: as it is kept, or as this memory was opened with it."""
     kept = kept_policies(connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
@@ -160,7 +171,6 @@ def _mend_meta(core: Core, connection: Connection, record: RecordCheck) -> Count
         )
     levels = {name: int(level) for name, level in policies.principals.items()}
     wanted = {
-        "embedder": core.embedder_mark,
         "policy": policies.revision,
         "policy_set": policies.kept() if kept is not policies else None,
         "policy_levels": orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode(),
@@ -168,6 +178,6 @@ def _mend_meta(core: Core, connection: Connection, record: RecordCheck) -> Count
     before = dict(connection.execute("SELECT name, value FROM meta"))
     changed = [(name, value) for name, value in wanted.items() if value is not None and before.get(name) != value]
     connection.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", changed)
-    strays = [(name,) for name in before.keys() - wanted.keys()]
+    strays = [(name,) for name in before.keys() - wanted.keys() - {"embedder"}]
     connection.executemany("DELETE FROM meta WHERE name = ?", strays)
     return Counter(meta=len(changed) + len(strays))

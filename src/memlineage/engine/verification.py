@@ -94,7 +94,7 @@ class Checking:
         check_extra(connection, record, faults)
         for found in signed_findings(connection, root_at=record.leaves.roots.get):
             faults.add("key or checkpoint", found.entry, found.problem, seq=record.last + 1, depth=Depth.RECORD)
-        _check_meta(self._core, connection, record, faults)
+        _check_meta(connection, record, faults)
         return record
 
     def witnessed(self, elsewhere: Sequence[Finding]) -> None:
@@ -109,11 +109,15 @@ class Checking:
         connection, labels = self._connection, Labels(self._connection, self.faults)
         check_derived(connection, self.faults, quorum=self._core.quorum)
         left_out: list[str] = []
+        known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
+        if vectors and known != self._core.embedder_mark:
+            cure = f"this memory has {self._core.embedder_mark}: open it with that one, or memlineage reembed"
+            self.faults.add("meta", "meta embedder", f"is {known}; {cure}", seq=0, depth=Depth.DERIVED)
         check_contents(
             connection,
-            _count(connection, "version"),
+            self._total,
             lambda n, what, problem: labels.add(n, "text" if what == "text" else "version", problem),
-            self._embedding(vectors, left_out),
+            self._embedding(vectors and known == self._core.embedder_mark, left_out),
             self._tick,
         )
         if self.own_policy(left_out):
@@ -127,7 +131,7 @@ class Checking:
         left_out: list[str] = []
         check_contents(
             self._connection,
-            _count(self._connection, "version"),
+            self._total,
             lambda n, what, _: odd[what].append(n),
             self._embedding(vectors, left_out),
             self._tick,
@@ -149,7 +153,7 @@ class Checking:
     def _embedding(self, vectors: bool, left_out: list[str]) -> Embed | None:
         if vectors:
             return self.embed
-        left_out.append("vectors: not asked for")
+        left_out.append("vectors: not compared")
         return None
 
     def _tick(self, done: int) -> None:
@@ -184,11 +188,11 @@ def _check_schema(connection: Connection, faults: Faults) -> None:
         faults.add("schema", f"{kind} {name}", "does not belong in a memlineage store", seq=0)
 
 
-def _check_meta(core: Core, connection: Connection, record: RecordCheck, faults: Faults) -> None:
+def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> None:
     meta: dict[str, Any] = dict(connection.execute("SELECT name, value FROM meta"))
 
-    def add(name: str, problem: str, depth: Depth = Depth.RECORD) -> None:
-        faults.add("meta", f"meta {name}", problem, seq=record.last + 1, depth=depth)
+    def add(name: str, problem: str) -> None:
+        faults.add("meta", f"meta {name}", problem, seq=record.last + 1, depth=Depth.RECORD)
 
     for name in sorted(meta.keys() - _META):
         add(name, "nothing of that name is kept here")
@@ -201,16 +205,14 @@ def _check_meta(core: Core, connection: Connection, record: RecordCheck, faults:
         levels = {name: int(level) for name, level in policies.principals.items()}
         if meta.get("policy_levels") != orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode():
             add("policy_levels", "are not the levels that the policy grants")
-    known = meta.get("embedder")
-    if known != core.embedder_mark:
-        cure = f"this memory has {core.embedder_mark}: open it again, or compute its vectors anew: memlineage reembed"
-        add("embedder", f"is {known}; {cure}", Depth.DERIVED)
 
 
 def kept_policies(kept: object) -> PolicySet | None:
     """The policy set that table `meta` keeps; None if it cannot be read, or is not what its revision says."""
+    if not isinstance(kept, bytes):
+        return None
     try:
-        found = PolicySet.from_kept(kept) if isinstance(kept, bytes) else None
+        found = PolicySet.from_kept(kept)
     except msgspec.DecodeError:
         return None
-    return None if found is None or not found.genuine or found.kept() != kept else found
+    return found if found.is_kept_as(kept) else None

@@ -77,28 +77,32 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _chosen(self) -> dict[Callable[[Rule], bool], tuple[Rule, ...]]:
         return {}
 
-    @property
-    def genuine(self) -> bool:
-        """Whether the content is the one that the revision names: one that was kept may have been changed."""
-        return self.revision == _revision(
-            self.rules, dict(self.principals), self.verifiers, dict(self.sensitive), self.quorum
-        )
-
     def kept(self) -> bytes:
         """The set as bytes, so that whoever opens a store without documents goes by the ones it was filled under.
 
         Places in documents are left out, as they are from the revision: the documents need not be there any more.
         """
+        return self._written(_placeless(self.rules))
+
+    def is_kept_as(self, data: bytes) -> bool:
+        """Whether these bytes, which it was read from, are what `kept` gave, now or when it still kept places, and the
+        content is the one that the revision names: what is kept may have been changed.
+        """
+        content = (dict(self.principals), self.verifiers, dict(self.sensitive), self.quorum)
+        genuine = self.revision == _revision(self.rules, *content)
+        return genuine and data in (self.kept(), self._written(self.rules))
+
+    def _written(self, rules: tuple[Rule, ...]) -> bytes:
         return msgspec.json.encode(
             _Kept(
-                rules=_placeless(self.rules), principals=dict(self.principals), verifiers=self.verifiers,
+                rules=rules, principals=dict(self.principals), verifiers=self.verifiers,
                 sensitive=dict(self.sensitive), quorum=self.quorum, revision=self.revision,
             )
         )  # fmt: skip
 
     @classmethod
     def from_kept(cls, data: bytes) -> Self:
-        """What `kept` gave. Raises `msgspec.ValidationError` for anything else."""
+        """What `kept` gave. Raises `msgspec.DecodeError` for anything else."""
         found = msgspec.json.decode(data, type=_Kept)
         return cls(
             rules=found.rules, principals=MappingProxyType(found.principals), verifiers=found.verifiers,
