@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -255,11 +256,12 @@ def _settled(writer: Writer, acting: Acting, n: int) -> Consequences:
 
 def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Acting | None) -> Consequences:
     """What else has another status now; without an actor, in all walls. The unit itself is filled in by the caller."""
-    moved = [n for n in sorted(settlement.was) if n not in acted and settlement.before(n) is not settlement.after(n)]
-    seen = moved if acting is None else _visible(writer, acting, moved)
-    reported = seen[:_REPORTED]
+    moved = settlement.moved(acted)
+    reported = list(islice(_visible(writer, acting, moved), _REPORTED))
     refs = read_refs(writer.connection, reported)
-    actions = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(seen),))] if seen else []
+    likely = settlement.may_be_actions(moved)
+    found = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(likely),))] if likely else []
+    actions = list(_visible(writer, acting, found))
     units = read_units(writer.connection, writer.names, writer.states, [next(iter(acted), 0), *actions])
     return Consequences(
         unit=next(iter(units.values())),
@@ -271,8 +273,12 @@ def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Act
     )  # fmt: skip
 
 
-def _visible(writer: Writer, acting: Acting, numbers: Sequence[int]) -> list[int]:
-    if not numbers:
-        return []
-    standing_in = fetch(writer.connection, QUERIES["walls_of"], (ids(numbers),))
-    return [m for m, w in standing_in if acting.scope.sees(writer.names.wall(w))]
+def _visible(writer: Writer, acting: Acting | None, numbers: Sequence[int]) -> Iterator[int]:
+    """Those of rising versions that this actor sees, as far as somebody wants to know; without an actor, all."""
+    for start in range(0, len(numbers), _REPORTED):
+        some = numbers[start : start + _REPORTED]
+        if acting is None:
+            yield from some
+        else:
+            walls = fetch(writer.connection, QUERIES["walls_of"], (ids(some),))
+            yield from (m for m, w in walls if acting.scope.sees(writer.names.wall(w)))

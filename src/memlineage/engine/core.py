@@ -25,6 +25,7 @@ from memlineage.model.time import to_us
 from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import Connection, Database
+from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import NameCache, Names
 from memlineage.store.wake import Wake
 from memlineage.store.writer import Writer
@@ -63,6 +64,7 @@ class Core:
         self._clock = clock
         self._names = NameCache()
         self._wake: Wake | None = None
+        self._index = KeptIndex(database.path)
 
     @property
     def quorum(self) -> int:
@@ -98,7 +100,9 @@ class Core:
                 moment = self.database.moment()
                 wake = self._wake if self._wake is not None and self._wake.holds(moment) else None
                 names = Names(connection, self._names, wake)
-                writer = Writer(connection, names, self.now_us(), self.quorum, actor=actor, wake=wake)
+                writer = Writer(
+                    connection, names, self.now_us(), self.quorum, actor=actor, wake=wake, index=self._index
+                )
                 if wake is None:
                     self.check_vectors(connection)
                 if let_time_pass:
@@ -133,9 +137,11 @@ class Core:
         """One consistent view of everything."""
         with self.database.reading() as connection:
             names = Names(connection, self._names)
-            yield Snapshot(connection, names, self.now_us(), self.quorum)
+            yield Snapshot(connection, names, self.now_us(), self.quorum, index=self._index)
             names.keep()
 
     def seen_by(self, writer: Writer) -> Snapshot:
         """What a write sees from inside its own transaction."""
-        return Snapshot(writer.connection, writer.names, writer.now_us, self.quorum, states=writer.states)
+        return Snapshot(
+            writer.connection, writer.names, writer.now_us, self.quorum, states=writer.states, index=self._index
+        )

@@ -10,7 +10,7 @@ from memlineage.model.principal import Integrity, kind_of
 from memlineage.model.state import Standing, Status
 from memlineage.model.time import to_us
 from memlineage.model.unit import MICRO, Role, Unit
-from memlineage.store.graph import StoreGraph
+from memlineage.store.graph import StoreGraph, confidences
 from memlineage.store.records import NewVersion
 
 __all__ = ["LineageFacts", "new_facts", "unit_facts"]
@@ -165,5 +165,5 @@ class LineageFacts(Mapping[str, Any]):
         return tuple(sorted({written[n].creator for n in begins}))
 
     def _min_confidence(self) -> float | None:
-        found = [c for c in self._graph.confidences(ancestry(self._graph, [self._n])) if c is not None]
+        found = [c for c in confidences(self._graph, ancestry(self._graph, [self._n])) if c is not None]
         return min(found) / MICRO if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import orjson
@@ -15,13 +15,12 @@ from memlineage.engine.results import Affected, Impact, Page, Trace
 from memlineage.engine.snapshot import Snapshot
 from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.explain import Explanation, explain
-from memlineage.lineage.graph import shown
+from memlineage.lineage.graph import shown_of
 from memlineage.lineage.paths import SAME, ancestry, chain, descent, topological
 from memlineage.lineage.settling import settle
 from memlineage.model.state import CauseKind, Status
 from memlineage.model.unit import Unit
 from memlineage.store.database import fetch
-from memlineage.store.graph import StoreGraph
 from memlineage.store.sql import QUERIES
 
 __all__ = ["Inspection"]
@@ -93,14 +92,12 @@ class Inspection:
             )
         return Impact(root=root, affected=affected)
 
-    def _if_invalid(self, snapshot: Snapshot, n: int, below: Iterable[int]) -> dict[int, Status]:
+    def _if_invalid(self, snapshot: Snapshot, n: int, below: Collection[int]) -> dict[int, Status]:
         """The same rules on the same graph, with one cause more: nothing is written."""
-        due = list(snapshot.shift.own)
-        graph = StoreGraph(snapshot.connection, snapshot.names, snapshot.states, due=due, quorum=self._core.quorum)
-        graph.load([n])[n].own = min(graph.node(n).own or CauseKind.INVALID, CauseKind.INVALID)
-        settle(graph, [n, *due])
-        nodes = graph.load(below)
-        return {m: shown(nodes[m].own, nodes[m].winner, nodes[m].standing) for m in below}
+        causes = {**snapshot.shift.own, n: int(CauseKind.INVALID)}
+        settled = settle(snapshot.supposing(causes), causes)
+        codes = snapshot.states.codes(below)
+        return {m: settled.after(m) if m in settled else shown_of(codes[m]) for m in below}
 
     def _compensation(self, unit: Unit) -> str | None:
         tool = self._core.tools.get(str(unit.metadata.get("tool", ""))) if unit.kind == "action" else None

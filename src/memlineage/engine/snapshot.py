@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 import msgspec
@@ -16,6 +16,7 @@ from memlineage.model.state import CauseKind
 from memlineage.model.unit import Unit
 from memlineage.store.database import Connection
 from memlineage.store.graph import StoreGraph
+from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
@@ -74,13 +75,21 @@ class Snapshot:
     """What is true at `now_us`, without writing anything."""
 
     def __init__(
-        self, connection: Connection, names: Names, now_us: int, quorum: int = 0, *, states: States | None = None
+        self,
+        connection: Connection,
+        names: Names,
+        now_us: int,
+        quorum: int = 0,
+        *,
+        states: States | None = None,
+        index: KeptIndex | None = None,
     ) -> None:
         self.connection = connection
         self.names = names
         self.states = states or States(connection)
         self.now_us = now_us
         self._quorum = quorum
+        self._index = index
 
     @cached_property
     def shift(self) -> Shift:
@@ -88,7 +97,7 @@ class Snapshot:
         due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
         if not due:
             return NO_SHIFT
-        graph = StoreGraph(self.connection, self.names, self.states, due=due, quorum=self._quorum)
+        graph = self.supposing(dict.fromkeys(due, int(CauseKind.EXPIRED)))
         nodes = graph.load(due)
         own = {n: int(CauseKind.EXPIRED) for n in due if nodes[n].own == CauseKind.EXPIRED}
         settled = settle(graph, own)  # integrity stays: time only expires, which contaminates nothing
@@ -97,7 +106,13 @@ class Snapshot:
     @cached_property
     def graph(self) -> StoreGraph:
         """The lineage, as it stands in the tables."""
-        return StoreGraph(self.connection, self.names, self.states, quorum=self._quorum)
+        return self.supposing({})
+
+    def supposing(self, causes: Mapping[int, int]) -> StoreGraph:
+        """The lineage, as if these causes were in force as well: a kind per version."""
+        return StoreGraph(
+            self.connection, self.names, self.states, supposed=causes, quorum=self._quorum, index=self._index
+        )
 
     def resolve(self, scope: Scope, target: Target) -> Known:
         """See `resolve`."""

@@ -7,14 +7,15 @@ to look at (`load`), then look. Nothing here does I/O; a store's graph does.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 
-from memlineage.model.state import OWN_SUPERSEDED, CauseKind, Standing, Status, status_of
+from memlineage.model.state import OWN_SUPERSEDED, CauseKind, Standing, Status, status_of, unpack
 
-__all__ = ["OWN_SUPERSEDED", "Graph", "Hop", "Node", "own_code", "shown"]
+__all__ = ["OWN_SUPERSEDED", "Graph", "Hop", "Node", "own_code", "shown", "shown_of"]
 
 
 class Node(msgspec.Struct, kw_only=True, gc=False):
@@ -87,12 +88,15 @@ class Graph(Protocol):
         """Make these nodes, and the equivalents they lead to, available; returns all nodes loaded so far."""
         ...
 
-    def dependents(self, ids: Collection[int]) -> set[int]:
-        """Versions whose standing looks at one of these: strong children, through equivalents as well."""
+    def dependents(self, ids: Collection[int], *, most: int = sys.maxsize) -> set[int]:
+        """Versions whose standing looks at one of these: strong children, through equivalents as well.
+
+        Of more than `most`, so many suffice: the caller only wants to know that there are more.
+        """
         ...
 
-    def members(self, group: int) -> list[int]:
-        """Current versions that compete in a group."""
+    def members(self, groups: Collection[int]) -> dict[int, list[int]]:
+        """Current versions that compete in each of these groups."""
         ...
 
     def parents(self, ids: Collection[int]) -> list[Hop]:
@@ -128,3 +132,11 @@ def shown(own: int, winner: int, standing: int) -> Status:
     if winner and own in (0, CauseKind.ARCHIVED):
         return Status.SUPERSEDED
     return status_of(_OWN_STATUS[own] if own else None, Standing(standing))
+
+
+def shown_of(code: int) -> Status:
+    """The status shown for a state byte."""
+    return _SHOWN[code]
+
+
+_SHOWN = tuple(shown(s.own, s.lost, min(s.standing, Standing.CONTAMINATED)) for s in map(unpack, range(256)))

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlineage.lineage.graph import Hop, Node
 from memlineage.lineage.integrity import Written
 from memlineage.model.principal import Authority, Integrity, authority
-from memlineage.model.state import QUARANTINED, CauseKind, unpack
+from memlineage.model.state import OWN_MASK, QUARANTINED, unpack
 from memlineage.model.unit import CARRYING, TAU_MICRO
-from memlineage.store.database import Connection, ids
+from memlineage.store.database import Connection
+from memlineage.store.database import ids as ids_of
+from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 
-__all__ = ["StoreGraph"]
+if TYPE_CHECKING:
+    from memlineage.lineage.arrays import Structure
+    from memlineage.lineage.bulk import Codes
+
+__all__ = ["StoreGraph", "confidences"]
 
 
 class StoreGraph:
     """Reads nodes and hops from one connection; settled values live in the nodes until they are written back.
 
-    `due` are versions whose time has run out without an event: they count as expired here (section 5).
-    `quorum` is that of the policies in force; 0 for none. `states` are those of the transaction it reads in.
+    `supposed` are causes beyond those in the tables, a kind per version: what has expired without an event (section 5),
+    and what somebody asks about. `quorum` is that of the policies in force; 0 for none. `states` are those of the
+    transaction it reads in; if that writes, `committed` is the last event of which is known that it is committed.
     """
 
     def __init__(
@@ -32,14 +40,20 @@ class StoreGraph:
         names: Names,
         states: States,
         *,
-        due: Collection[int] = (),
+        supposed: Mapping[int, int] | None = None,
         quorum: int = 0,
+        index: KeptIndex | None = None,
+        committed: int | None = None,
     ) -> None:
         self._connection = connection
         self.names = names
         self._states = states
-        self._due = frozenset(due)
+        self._supposed = supposed or {}
+        self._index = index
+        self._committed = committed
+        self._settled: memoryview | None = None
         self.quorum = quorum
+        self.patience = sys.maxsize if index is None else index.patience(connection)
         self._nodes: dict[int, Node] = {}
         self._levels: dict[int, int] = {}
         self._written: dict[int, Written] = {}
@@ -69,23 +83,41 @@ class StoreGraph:
     def _read(self, wanted: set[int]) -> dict[int, Node]:
         supports = self._supports(wanted)
         rows = list(self._query("nodes", wanted))
-        states = self._states.codes(wanted)
+        settled = self._settled
+        states = self._states.codes(wanted) if settled is None else {n: settled[n] for n in wanted}
         newest = self._newest_alike({row[11] for row in rows if row[11]})
         judged = self._newest_judged({row[0] for row in rows if row[12]})
         found: dict[int, Node] = {}
         for n, u, version, g, form, current, winner, level, by, ts, seq, alike, _ in rows:
             state = unpack(states[n])
-            own = state.own
-            if n in self._due and (own == 0 or own > CauseKind.EXPIRED):
-                own = int(CauseKind.EXPIRED)
             equivalent = max(newest.get(alike, 0), judged.get(n, 0))
             found[n] = Node(
-                n=n, unit=u, version=version, group=g, form=form, own=own, quarantined=state.quarantined,
-                current=bool(current), equivalent=equivalent if equivalent > n else 0, winner=winner,
+                n=n, unit=u, version=version, group=g, form=form, own=self._own(n, state.own),
+                quarantined=state.quarantined, current=bool(current), winner=winner,
+                equivalent=equivalent if equivalent > n else 0,
                 standing=state.standing, integrity=level, authority=self._rank(by, level), timestamp=ts, seq=seq,
                 supports=supports[n],
             )  # fmt: skip
         return found
+
+    def _own(self, n: int, own: int) -> int:
+        supposed = self._supposed.get(n, own)
+        return supposed if own == 0 or own > supposed else own
+
+    def in_arrays(self) -> tuple[Structure, Codes] | None:
+        """See `SettlingGraph`."""
+        structure = None if self._index is None else self._index.view(self._connection, self._committed)
+        if structure is None:
+            self._nodes.clear()
+            self._written.clear()
+            return None
+        codes = self._states.all_codes(structure.count + 1)
+        for n in self._supposed:
+            codes[n] = int(codes[n]) & ~OWN_MASK | self._own(n, int(codes[n]) & OWN_MASK)
+        self._settled = codes.data
+        self._nodes.clear()
+        self._written.clear()
+        return structure, codes
 
     def _newest_alike(self, classes: Collection[int]) -> dict[int, int]:
         """The newest member of each class that is not quarantined; 0 if all are."""
@@ -118,18 +150,24 @@ class StoreGraph:
                 parents.append(parent)
         return {n: tuple(tuple(parents) for parents in by.values()) for n, by in grouped.items()}
 
-    def dependents(self, ids: Collection[int]) -> set[int]:
-        """Versions whose standing looks at one of these, directly or through an equivalence."""
+    def dependents(self, ids: Collection[int], *, most: int = sys.maxsize) -> set[int]:
+        """Versions whose standing looks at one of these, directly or through an equivalence; no more than `most`."""
         looked_at = set(ids)
         wave = looked_at
         while wave:
             wave = {older for older, _ in self.said_before(wave)} - looked_at
             looked_at |= wave
-        return {child for (child,) in self._query("strong_children", looked_at)}
+        if not looked_at:
+            return set()
+        rows = self._connection.execute(QUERIES["strong_children"], (ids_of(looked_at), most))
+        return {child for (child,) in rows}
 
-    def members(self, group: int) -> list[int]:
-        """Current versions that compete in a group."""
-        return [n for (n,) in self._connection.execute(QUERIES["members"], (group,))]
+    def members(self, groups: Collection[int]) -> dict[int, list[int]]:
+        """Current versions that compete in each of these groups."""
+        found: dict[int, list[int]] = {group: [] for group in groups}
+        for group, n in self._query("members", groups):
+            found[group].append(n)
+        return found
 
     def parents(self, ids: Collection[int]) -> list[Hop]:
         """All edges up from these versions."""
@@ -145,10 +183,6 @@ class StoreGraph:
         for inside, members in self._classes(ids):
             found += [(inside[0], n) for n in members if n > inside[0]]
         return found
-
-    def confidences(self, ids: Collection[int]) -> list[int | None]:
-        """Confidences of these versions, in millionths."""
-        return [c for (c,) in self._query("confidences", ids)]
 
     def said_before(self, ids: Collection[int]) -> list[tuple[int, int]]:
         """Recorded equivalences (older, newer) of these newer versions; of a class, from the next newer among them."""
@@ -195,5 +229,10 @@ class StoreGraph:
     def _query(self, name: str, wanted: Collection[int]) -> Iterable[tuple[Any, ...]]:
         if not wanted:
             return ()
-        rows: Iterable[tuple[Any, ...]] = self._connection.execute(QUERIES[name], (ids(wanted),))
+        rows: Iterable[tuple[Any, ...]] = self._connection.execute(QUERIES[name], (ids_of(wanted),))
         return rows
+
+
+def confidences(graph: StoreGraph, ids: Collection[int]) -> list[int | None]:
+    """Confidences of these versions, in millionths."""
+    return [c for (c,) in graph._query("confidences", ids)]

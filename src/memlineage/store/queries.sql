@@ -13,7 +13,7 @@ ORDER BY e.child, e.justification, e.parent;
 
 -- name: strong_children
 SELECT DISTINCT e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value
-WHERE e.weight >= 500000 AND e.role IN (0, 2, 3, 4);
+WHERE e.weight >= 500000 AND e.role IN (0, 2, 3, 4) LIMIT ?2;
 
 -- name: said_before  (pairs of older versions whose condition is read off these)
 SELECT d.older, d.newer FROM carray(?1) c JOIN verdict d ON d.newer = c.value;
@@ -49,7 +49,8 @@ INSERT INTO state (b, codes) VALUES (?1, ?2) ON CONFLICT (b) DO UPDATE SET codes
 DELETE FROM state WHERE b IN (SELECT value FROM carray(?1));
 
 -- name: members
-SELECT v.n FROM version v JOIN unit u ON u.u = v.u WHERE v.g = ?1 AND v.g <> 0 AND u.current = v.n ORDER BY v.n;
+SELECT v.g, v.n FROM carray(?1) c JOIN version v ON v.g = c.value AND v.g <> 0 JOIN unit u ON u.u = v.u
+WHERE u.current = v.n ORDER BY v.g, v.n;
 
 -- name: hops_up
 SELECT e.child, e.parent, e.justification, e.role, e.weight FROM carray(?1) c JOIN edge e ON e.child = c.value;
@@ -258,3 +259,36 @@ WHERE c.kind = 5 AND c.lifted IS NULL AND c.reason IS NULL AND p.name = 'system'
 
 -- name: context_of
 SELECT c.body FROM version v JOIN context c ON c.hash = v.context WHERE v.n = ?1;
+
+-- name: index_unit_of  (for the arrays of store/index.py: two numbers in one)
+SELECT (n << 31) | u FROM version ORDER BY u, version;
+
+-- name: index_group_of
+SELECT (n << 31) | g FROM version WHERE g <> 0 ORDER BY g, n;
+
+-- name: index_versions
+SELECT n, u, g FROM version WHERE n > ?1 AND n <= ?2 ORDER BY n;
+
+-- name: index_edges  (edges that versions were written with; the last bit says whether standing is carried)
+SELECT (child << 32) | (parent << 1) | (weight >= 500000 AND role IN (0, 2, 3, 4)) FROM edge
+WHERE child > ?1 AND child <= ?2 AND justification = 0 AND role <> 5 ORDER BY child;
+
+-- name: index_late  (edges of later justifications; parents below 0 do not carry standing)
+SELECT child, justification, CASE WHEN weight >= 500000 AND role IN (0, 2, 3, 4) THEN parent WHEN role = 5 THEN 0 ELSE -parent END
+FROM edge WHERE justification > 0;
+
+-- name: index_late_of
+SELECT child, justification, CASE WHEN weight >= 500000 AND role IN (0, 2, 3, 4) THEN parent WHEN role = 5 THEN 0 ELSE -parent END
+FROM edge WHERE child = ?1 AND justification = ?2;
+
+-- name: index_justified  (justifications added after one event, up to another)
+SELECT seq, data FROM event WHERE seq > ?1 AND seq <= ?2 AND kind = 4;
+
+-- name: index_alike
+SELECT (n << 31) | c FROM alike WHERE n > ?1 AND n <= ?2;
+
+-- name: index_judged
+SELECT (older << 31) | newer FROM verdict WHERE newer > ?1 AND newer <= ?2 ORDER BY newer;
+
+-- name: index_actions
+SELECT n FROM version WHERE kind IN ('action', 'approval') AND kind = 'action' AND n > ?1 AND n <= ?2 ORDER BY n;

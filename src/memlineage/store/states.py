@@ -8,11 +8,14 @@ They are read from the table anew in every transaction, so there is nothing that
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from memlineage.model.state import State, unpack
+from memlineage.model.state import PLAIN, State, unpack
 from memlineage.store.database import Connection, ids
 from memlineage.store.sql import QUERIES
+
+if TYPE_CHECKING:
+    from memlineage.lineage.bulk import Codes
 
 __all__ = ["BLOCK_SHIFT", "BLOCK_SIZE", "States"]
 
@@ -56,13 +59,32 @@ class States:
 
     def put_blocks(self, blocks: Mapping[int, bytes | bytearray]) -> None:
         """Write whole blocks; one without anything in it loses its row."""
-        plain = [b for b, codes in blocks.items() if not any(codes)]
-        filled = [(b, codes) for b, codes in blocks.items() if any(codes)]
+        plain = [b for b, codes in blocks.items() if codes.count(PLAIN) == BLOCK_SIZE]
+        filled = [(b, codes) for b, codes in blocks.items() if codes.count(PLAIN) < BLOCK_SIZE]
         if filled:
             self._connection.executemany(QUERIES["put_block"], filled)
         if plain:
             self._connection.execute(QUERIES["drop_blocks"], (ids(plain),))
         self._blocks.update(blocks)
+
+    def all_codes(self, length: int) -> Codes:
+        """The state bytes of versions 0 (which is none) to `length - 1`, as an array of one's own."""
+        import numpy as np
+
+        codes = np.zeros(-(-length // BLOCK_SIZE) * BLOCK_SIZE, np.uint8)
+        last = (length - 1) >> BLOCK_SHIFT
+        for b, block in self._connection.execute(QUERIES["blocks_between"], (0, last)):
+            codes[b << BLOCK_SHIFT : (b + 1) << BLOCK_SHIFT] = np.frombuffer(block, np.uint8)
+        return codes[:length]
+
+    def put_codes(self, before: Codes, after: Codes) -> None:
+        """Write the blocks in which two arrays as of `all_codes` differ, as they are in the second."""
+        import numpy as np
+
+        rest = (0, -len(after) % BLOCK_SIZE)
+        differ = np.pad(before != after, rest).reshape(-1, BLOCK_SIZE).any(axis=1)
+        blocks = np.pad(after, rest).reshape(-1, BLOCK_SIZE)
+        self.put_blocks({b: blocks[b].tobytes() for b in np.flatnonzero(differ).tolist()})
 
     def all_blocks(self) -> Iterable[tuple[int, bytes]]:
         """Every block that has a row, in order."""

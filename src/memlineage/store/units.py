@@ -33,8 +33,8 @@ class Shift(msgspec.Struct, frozen=True):
     """
 
     own: dict[int, int]
-    standing: dict[int, int]
-    winner: dict[int, int]
+    standing: Mapping[int, int]
+    winner: Mapping[int, int]
 
 
 NO_SHIFT = Shift({}, {}, {})

@@ -15,7 +15,7 @@ import orjson
 
 from memlineage.ledger.hashing import SALT_BYTES, canonical, commitment, leaf_hash
 from memlineage.lineage.graph import own_code
-from memlineage.lineage.settling import Settlement, settle
+from memlineage.lineage.settling import FewSettled, Settlement, settle
 from memlineage.lineage.standing import standing_of, troubles_nobody
 from memlineage.model.content import form_key
 from memlineage.model.ids import Ref
@@ -25,6 +25,7 @@ from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
 from memlineage.store.forms import Forms
 from memlineage.store.graph import StoreGraph
+from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
 from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes, spans
 from memlineage.store.sql import QUERIES
@@ -41,7 +42,8 @@ _LASTING: Final = frozenset({EventKind.WRITE, EventKind.PRINCIPAL})
 class Writer:
     """Writes to one connection inside one transaction. `now_us` never goes back behind the last event.
 
-    `actor` is who was authenticated; acts record it beside `by`, which is a claim.
+    `actor` is who was authenticated; acts record it beside `by`, which is a claim. `index` is the lineage in arrays,
+    for what reaches far.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Writer:
         *,
         actor: str = HOST,
         wake: Wake | None = None,
+        index: KeptIndex | None = None,
     ) -> None:
         self.connection = connection
         self.names = names
@@ -62,6 +65,8 @@ class Writer:
         self.actor = actor
         self.now_us = max(now_us, self.numbers.last_us)
         self._quorum = quorum
+        self._index = index
+        self._began = self.numbers.seq
         self._graph: StoreGraph | None = None
         self._touched_units: set[int] = set()
         self._seeds: set[int] = set()
@@ -71,7 +76,10 @@ class Writer:
     def graph(self) -> StoreGraph:
         """The lineage as this transaction sees it now; the same one until what it may have read has changed."""
         if self._graph is None:
-            self._graph = StoreGraph(self.connection, self.names, self.states, quorum=self._quorum)
+            self._graph = StoreGraph(
+                self.connection, self.names, self.states,
+                quorum=self._quorum, index=self._index, committed=self._began,
+            )  # fmt: skip
         return self._graph
 
     def event(self, kind: EventKind, body: dict[str, Any]) -> int:
@@ -299,7 +307,7 @@ class Writer:
     def settle(self) -> Settlement:
         """Bring own states, integrity, standings and lost keys up to date."""
         if not (self._touched_units or self._seeds or self._releveled):
-            return Settlement()
+            return FewSettled()
         for u in self._touched_units:
             self._seeds |= self._settle_own(u)
         self._graph = None
@@ -307,8 +315,7 @@ class Writer:
         settlement = settle(graph, self._seeds, self._releveled)
         self._put(graph, settlement)
         for n, own in self._own_before.items():  # the rules saw the own state as it is now already
-            _, winner, standing = settlement.was[n]
-            settlement.was[n] = (own, winner, standing)
+            settlement.remember(n, own)
         self._own_before = {}
         self._touched_units, self._seeds, self._releveled = set(), set(), set()
         self._graph = None
@@ -351,6 +358,16 @@ class Writer:
         self.connection.executemany(
             "UPDATE version SET integrity = ?2 WHERE n = ?1", [(n, int(x)) for n, x in settlement.integrity.items()]
         )
+        self._put_codes(graph, settlement)
+        self.connection.executemany(QUERIES["put_lost"], [(n, w) for n, w in settlement.winner.items() if w])
+        regained = [n for n, winner in settlement.winner.items() if not winner]
+        if regained:
+            self.connection.execute(QUERIES["drop_lost"], (ids(regained),))
+
+    def _put_codes(self, graph: StoreGraph, settlement: Settlement) -> None:
+        if settlement.codes is not None:
+            self.states.put_codes(*settlement.codes)
+            return
         codes = self.states.codes({*settlement.standing, *settlement.winner})
         for n, standing in settlement.standing.items():
             codes[n] = codes[n] & ~STANDING_MASK | pack(standing=standing)
@@ -359,10 +376,6 @@ class Writer:
             differs = bool(winner) and nodes[n].form != nodes[winner].form
             codes[n] = codes[n] & ~(LOST | DIFFERS) | pack(lost=bool(winner), differs=differs)
         self.states.put(codes)
-        self.connection.executemany(QUERIES["put_lost"], [(n, w) for n, w in settlement.winner.items() if w])
-        regained = [n for n, winner in settlement.winner.items() if not winner]
-        if regained:
-            self.connection.execute(QUERIES["drop_lost"], (ids(regained),))
 
 
 def _committed(reason: str | None) -> tuple[bytes | None, str | None]:
