@@ -26,6 +26,7 @@ class Search:
         self._limit = limit
         self._lock = threading.Lock()
         self._derived = Derived(dimension, limit)
+        self._whole = True
 
     @property
     def nbytes(self) -> int:
@@ -54,8 +55,10 @@ class Search:
         """
         with self._lock:
             derived = self._derived_for(connection, alone=alone)
+            self._whole = False  # whatever interrupts this, or fails, leaves things half way
             corpus = derived.follow(connection)
             if corpus is None:
+                self._whole = True
                 return None
             parts = []
             terms = derived.telling(connection, query_terms(query))
@@ -65,6 +68,7 @@ class Search:
                 visible = namespace.visible_to(sight.scope)
                 parts.append(Part(namespace.columns, visible, postings, vector))
             derived.trim(sight.namespaces)
+            self._whole = True
         if sight.filtered:
             for part, ns in zip(parts, sight.namespaces, strict=True):
                 part.narrow(matching(connection, sight, ns, part.columns))
@@ -72,6 +76,8 @@ class Search:
 
     def _derived_for(self, connection: Connection, *, alone: bool) -> Derived:
         """What a write has not committed yet may never come to be: it is not remembered."""
+        if not self._whole:
+            self._derived = Derived(self._dimension, self._limit)
         if connection.txn_state("main") == apsw.SQLITE_TXN_WRITE:
             connection.execute("SAVEPOINT search; RELEASE search")  # has FTS5 write down what it counts in memory
             alone = True
