@@ -386,15 +386,19 @@ def test_closing_lets_a_coroutine_function_that_a_tool_is_come_to_its_end() -> N
         trip = memory.scope(user="alice")
         plan = await trip.store("plan")
 
+        begun = asyncio.Event()
+
         async def book() -> str:
+            begun.set()
             await asyncio.sleep(0.05)
-            return "booked"
+            confirmed = await trip.store("confirmed", creator="tool:mail")
+            return confirmed.content
 
         await memory.register_tool("book", book)
         acting = asyncio.create_task(trip.act("book", {}, justification=[plan]))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         await memory.close()
-        assert (await acting).result == "booked"
+        assert (await acting).result == "confirmed"
 
     asyncio.run(whole())
 

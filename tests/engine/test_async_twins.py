@@ -110,8 +110,8 @@ def derived(twin: Twin, function: Function) -> str:
     if name in AT_ONCE:
         made = AT_ONCE[name]
         return f"    def {name}({arguments}) -> {made}:\n{doc(function)}        return {made}(self._workers, {call})\n"
-    facades = {node.id for node in ast.walk(function.returns or ast.Constant(None)) if isinstance(node, ast.Name)}
-    assert not facades & {"Scope", "Memory", "Step", "Self"}, f"{name}: say in AT_ONCE what it is wrapped in"
+    facades = names_in([function]) & {"Scope", "Memory", "Step", "Self"}
+    assert not facades, f"{name}: say in AT_ONCE or in `derived` how {facades} is wrapped and unwrapped"
     head = f"    async def {name}({arguments}) -> {returns}:\n"
     work = call.removesuffix("()") if call.endswith("()") else f"lambda: {call}"
     return f"{head}{doc(function)}        return await self._workers.run({work})\n"

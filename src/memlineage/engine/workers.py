@@ -48,7 +48,7 @@ class Workers:
         """What the work returns or raises, without holding up the loop."""
         import asyncio  # a program without a loop does not pay for it
 
-        if self._closed:
+        if self._closed and not _awaited.get():  # what was begun may need more, to come to its end
             raise StoreError("this memory is closed; open it again with AsyncMemory.open(…)")
         loop = asyncio.get_running_loop()
         context = copy_context()
