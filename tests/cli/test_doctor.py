@@ -12,6 +12,9 @@ import pytest
 import memlineage as ml
 from memlineage.cli import checkup, filecheck
 from memlineage.cli.findings import NOTHING
+from memlineage.store.index import build
+from memlineage.store.index_file import save
+from memlineage.store.kept_index import position_of
 
 
 def examined(desk: Any, *words: str, code: int = 0, **given: Any) -> dict[str, Any]:
@@ -105,7 +108,7 @@ def test_a_memory_is_looked_at_and_not_touched(desk: Any, trip: dict[str, str]) 
     assert found(report, "file", "contents")["detail"].startswith("5 units, 5 versions, 4 edges, ")
     assert {item["name"]: item["health"] for item in report["file"] if item["name"] not in ("access", "disk")} == {
         "format": "fine", "contents": "fine", "journal mode": "fine", "quick check": "fine", "embedder": "fine",
-        "signing key": "fine", "checkpoint": "note", "write-ahead log": "fine",
+        "signing key": "fine", "checkpoint": "note", "write-ahead log": "fine", "lineage index": "fine",
     }  # fmt: skip
     assert desk.file.read_bytes() == before
 
@@ -197,6 +200,16 @@ def test_an_embedder_that_is_not_there_comes_with_the_command_that_helps(desk: A
     connection.execute("UPDATE meta SET value = 'house-model/8' WHERE name = 'embedder'")
     connection.close()
     assert looked_at(desk, "embedder")[2] == f"memlineage reembed {desk.file} --embedder lexical"
+
+
+def test_an_index_is_told_from_one_that_is_of_no_use(desk: Any, trip: dict[str, str]) -> None:
+    with ml.Memory.open(desk.file) as memory, memory._core.read() as snapshot:
+        index = build(snapshot.connection, position_of(snapshot.connection))
+    save(index, str(desk.file))
+    assert looked_at(desk, "lineage index")[1].startswith("trip.db-lineage, 5 of 5 versions")
+    kept = Path(f"{desk.file}-lineage")
+    kept.write_bytes(kept.read_bytes()[:-8])
+    assert looked_at(desk, "lineage index")[2] == f"rm {kept}: it is made anew"
 
 
 def test_a_hostile_name_is_shown_as_text(desk: Any, tmp_path: Path) -> None:

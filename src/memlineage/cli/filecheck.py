@@ -16,6 +16,8 @@ from memlineage.cli.findings import Finding, Health, bad, fine, note
 from memlineage.errors import CapabilityError, InvalidInputError
 from memlineage.recall.embedders import by_name
 from memlineage.store.database import APPLICATION, FORMAT
+from memlineage.store.index_file import load
+from memlineage.store.kept_index import file_of, position_of
 
 __all__ = ["examine_file"]
 
@@ -162,10 +164,22 @@ def _key(path: Path, connection: apsw.Connection) -> Finding:
     return fine("signing key", f"{key.name}, mode {mode:o}")
 
 
+def _index(path: Path, connection: apsw.Connection) -> Finding:
+    """Derived, so it can never be wrong, only of no use."""
+    kept = file_of(str(path))
+    if not kept.exists():
+        return fine("lineage index", "no file: made where a store is large enough for one")
+    versions = connection.execute("SELECT count(*) FROM version").get
+    index = load(str(path), connection, position_of(connection))
+    if index is None:
+        return note("lineage index", f"{kept.name} is damaged, or of another store", f"rm {kept}: it is made anew")
+    return fine("lineage index", f"{kept.name}, {index.at.n:,} of {versions:,} versions, {_mb(kept.stat().st_size)}")
+
+
 def _mb(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
 _Check = Callable[[Path, apsw.Connection], Finding]
 _ANY_FORMAT: Final[tuple[_Check, ...]] = (_contents, _log, _journal, _soundness, _embedder)
-_THIS_FORMAT: Final[tuple[_Check, ...]] = (_checkpoint, _key)
+_THIS_FORMAT: Final[tuple[_Check, ...]] = (_checkpoint, _key, _index)
