@@ -33,11 +33,13 @@ CASES = [
     ("cascade", "invalidate, FULL"),
     ("cascade", "explain, three levels"),
     ("cascade", "impact, three levels"),
+    ("cascade", "index from the tables"),
+    ("cascade", "index from its file"),
     ("open", "to the first answer"),
     ("verify", "everything"),
     ("verify", "all but vectors"),
 ]
-ROOM = [("open", "file on disk")]
+ROOM = [("cascade", "graph index in memory"), ("cascade", "graph index on disk"), ("open", "file on disk")]
 
 
 @pytest.fixture(scope="module")

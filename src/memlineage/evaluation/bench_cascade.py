@@ -21,15 +21,17 @@ from memlineage.evaluation.floors import RawTable, sweep
 from memlineage.evaluation.keeping import Shelf
 from memlineage.evaluation.measuring import Figure, Footprint, beside, timed
 from memlineage.evaluation.shapes import PARENTS, Block, Nest, nested, triples
-from memlineage.lineage.paths import descent
 from memlineage.model.ids import parse_ref
 from memlineage.model.unit import Unit
-from memlineage.store.graph import StoreGraph
+from memlineage.store.index import LineageIndex, build
+from memlineage.store.index_file import load, save
+from memlineage.store.kept_index import file_of, position_of
 
 __all__ = ["cascade"]
 
 _USER = "ann"
 _LOOKS = 10
+_WALKS = 5
 
 
 def cascade(sizes: Sequence[int], shelf: Shelf) -> list[Figure | Footprint]:
@@ -41,13 +43,20 @@ def cascade(sizes: Sequence[int], shelf: Shelf) -> list[Figure | Footprint]:
     found: list[Figure | Footprint] = []
     with open_memory(filled.path) as memory:
         scope = memory.scope(user=_USER)
+        with memory._core.database.reading() as connection:
+            index = build(connection, position_of(connection))
+            numbers = {size: _number(connection, ref) for size, ref in filled.refs.items()}
         for size, place in sorted(nest.roots.items()):
-            ref = filled.refs[str(size)]
-            found.append(_walk(memory, nest, size, place, ref))
-            found.append(_durable(scope, raw, size, ref))
+            found.append(_walk(index, nest, size, place, numbers[str(size)]))
+            found.append(_durable(scope, raw, size, filled.refs[str(size)]))
         found += _looks(memory, filled.path, largest)
+    found += _index(filled.path, largest)
     raw.close()
     return found
+
+
+def _number(connection: apsw.Connection, ref: str) -> int:
+    return int(connection.execute("SELECT current FROM unit WHERE id = ?", (parse_ref(ref)[0],)).get)
 
 
 def _nest(nest: Nest) -> Callable[[Memory], dict[str, str]]:
@@ -81,25 +90,45 @@ def _fall(scope: Scope, ref: str) -> Callable[[], float]:
     return taken
 
 
-def _walk(memory: Memory, nest: Nest, size: int, place: int, ref: str) -> Figure:
-    """The walk that everything below rests on, in one snapshot of the file."""
+def _walk(index: LineageIndex, nest: Nest, size: int, place: int, n: int) -> Figure:
+    """The walk that every far-reaching change begins with, over the arrays that are kept of the lineage."""
     rows = triples(nest.parents, place, size)
-    with memory._core.read() as snapshot:
+    return beside(
+        "cascade",
+        "descendants",
+        size,
+        figure=lambda: timed(lambda: index.descendants(n), _WALKS),
+        floor=lambda: timed(lambda: sweep(rows, 0), _WALKS),
+        floor_name="numpy sweep",
+    )
 
-        def walk() -> object:
-            return descent(StoreGraph(snapshot.connection, snapshot.names, snapshot.states), [n])
 
-        n = int(snapshot.connection.execute("SELECT current FROM unit WHERE id = ?", (parse_ref(ref)[0],)).get)
-        return beside(
-            "cascade",
-            "descendants",
-            size,
-            figure=lambda: timed(
-                lambda: descent(StoreGraph(snapshot.connection, snapshot.names, snapshot.states), [n])
-            ),
-            floor=lambda: timed(lambda: sweep(rows, 0), 5),
-            floor_name="numpy sweep",
-        )
+def _index(path: Path, size: int) -> list[Figure | Footprint]:
+    """How that index comes to be, from the tables and from its file, and what room it takes."""
+    connection = apsw.Connection(str(path))
+    connection.execute("BEGIN")
+    at = position_of(connection)
+    index = build(connection, at)
+    save(index, str(path))
+    filed = file_of(str(path))
+    found: list[Figure | Footprint] = [
+        beside(
+            "cascade", "index from the tables", size,
+            figure=lambda: timed(lambda: build(connection, at)),
+            floor=lambda: timed(lambda: connection.execute("SELECT child, parent FROM edge").fetchall()),
+            floor_name="read every edge",
+        ),
+        beside(
+            "cascade", "index from its file", size,
+            figure=lambda: timed(lambda: load(str(path), connection, at)),
+            floor=lambda: timed(filed.read_bytes),
+            floor_name="read the file",
+        ),
+        Footprint(benchmark="cascade", case="graph index in memory", size=size, bytes=index.nbytes),
+        Footprint(benchmark="cascade", case="graph index on disk", size=size, bytes=filed.stat().st_size),
+    ]  # fmt: skip
+    connection.close()
+    return found
 
 
 def _looks(memory: Memory, path: Path, size: int) -> list[Figure]:

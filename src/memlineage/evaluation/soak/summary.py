@@ -218,4 +218,4 @@ def _claims(summary: Summary) -> list[tuple[str, bool | None]]:
 def _flatness(flat: bool | None) -> str:
     if flat is None:
         return f"memory: too short to tell; a run of {_TOO_SHORT / 60:g} minutes or more tells"
-    return f"memory is flat: in its last third, no process holds more than {GROWTH:g} times what it held in the middle"
+    return f"memory is flat: no last third above {GROWTH:g} times the middle one"
