@@ -24,8 +24,8 @@ from memlineage.model.principal import HOST
 from memlineage.model.time import to_us
 from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
-from memlineage.store.database import Connection, Database
-from memlineage.store.kept_index import KeptIndex
+from memlineage.store.database import MEMORY, Connection, Database
+from memlineage.store.kept_index import KeptIndex, file_of
 from memlineage.store.names import NameCache, Names
 from memlineage.store.wake import Wake
 from memlineage.store.writer import Writer
@@ -83,6 +83,13 @@ class Core:
             raise StoreError(
                 f"{self.database.path} now holds vectors of {known}, not {self.embedder_mark}: open it again"
             )
+
+    def forget_derived(self) -> None:
+        """Rows were written anew: what was kept in memory, or beside the file, may be of what they were."""
+        self._wake = None
+        self._index = KeptIndex(self.database.path)
+        if self.database.path != MEMORY:
+            file_of(self.database.path).unlink(missing_ok=True)
 
     def now_us(self) -> int:
         """The present, in microseconds."""

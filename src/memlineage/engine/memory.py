@@ -258,7 +258,9 @@ class Memory:
         """
         from memlineage.engine.rebuilding import rebuild
 
-        return rebuild(self._core, vectors=vectors, progress=progress)
+        report = rebuild(self._core, vectors=vectors, progress=progress)
+        self._parts.retrieval.forget_vectors()
+        return report
 
     def backup(
         self,

@@ -22,6 +22,7 @@ from memlineage.engine.verification import Checking, kept_policies
 from memlineage.errors import LedgerError
 from memlineage.ledger.checkpoint import parse_tree_head
 from memlineage.ledger.notes import parse_note
+from memlineage.store.checking.beside import check_index_file
 from memlineage.store.checking.faults import Fault, Faults
 from memlineage.store.checking.mending import mend_contents, mend_states
 from memlineage.store.checking.record import RecordCheck
@@ -42,6 +43,7 @@ def rebuild(core: Core, *, vectors: bool, progress: Watcher | None) -> RebuildRe
         mending = _Mending(core, connection, progress, vectors=vectors)
         record = mending.record()
         left_out = mending.derived()
+        mending.beside()
         repaired = {table: count for table, count in sorted(mending.repaired.items()) if count}
         if repaired:
             mending.check_again()
@@ -108,6 +110,14 @@ class _Mending:
             self.repaired["version"] += len(limits)
         self.repaired += mend_states(self._connection, quorum=self._core.quorum)
         return tuple(left_out)
+
+    def beside(self) -> None:
+        """The index in a file of its own is not mended, but made again by whoever next needs it."""
+        faults = Faults()
+        check_index_file(self._connection, self._core.database.path, faults)
+        if faults.count or self.repaired:
+            self._core.forget_derived()
+        self.repaired["index file"] += faults.count
 
     def check_again(self) -> None:
         """All that is derived must fit now. What does not is beyond what a rebuild can do."""

@@ -22,6 +22,7 @@ from memlineage.engine.limits import wrong_limits
 from memlineage.engine.reports import VerifyReport, Watcher
 from memlineage.policy import PolicySet
 from memlineage.recall.embedding import embed_texts, to_blob
+from memlineage.store.checking.beside import check_index_file
 from memlineage.store.checking.contents import Embed, check_contents
 from memlineage.store.checking.derived import Labels, check_derived
 from memlineage.store.checking.extra import check_extra
@@ -108,6 +109,7 @@ class Checking:
             return ("what is derived: the rows that it follows from do not fit",)
         connection, labels = self._connection, Labels(self._connection, self.faults)
         check_derived(connection, self.faults, quorum=self._core.quorum)
+        check_index_file(connection, self._core.database.path, self.faults)
         left_out: list[str] = []
         known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
         if vectors and known != self._core.embedder_mark:

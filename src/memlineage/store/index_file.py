@@ -102,8 +102,9 @@ def _known(connection: Connection, header: _Header, to: Position) -> bool:
 def _parts(index: LineageIndex) -> list[NDArray[np.int32]]:
     pairs = [x for p in (index.tail, index.weak, index.weak_tail) for x in (p.keys, p.values)]
     rows = [x for r in (index.up, index.down) for x in (r.starts, r.ends)]
-    flat = [np.ascontiguousarray(x).ravel() for x in (index.late, index.alike, index.judged)]
-    return [index.unit, index.group, *rows, *pairs, *flat, index.actions]
+    flat = [x.ravel() for x in (index.late, index.alike, index.judged)]
+    # Columns picked out of a table need not lie in one piece.
+    return [np.ascontiguousarray(x) for x in (index.unit, index.group, *rows, *pairs, *flat, index.actions)]
 
 
 def _index(header: _Header, parts: list[Ints]) -> LineageIndex | None:
