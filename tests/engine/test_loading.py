@@ -1,6 +1,7 @@
 """`scope.load`: messages and units from JSONL, once, each no better than it was (semantics.md, sections 0, 1, 3)."""
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from tests.support import contents, nothing_written, open_memory
 
 import memlineage as ml
 from memlineage.engine import conversations, importing
+from memlineage.store import names
 from memlineage.testing.consistency import assert_consistent
 
 TALK: list[dict[str, Any]] = [
@@ -481,3 +483,32 @@ def test_a_batch_is_bounded_in_bytes_as_well(trip: ml.Scope, monkeypatch: pytest
 def test_only_the_first_thousand_bad_lines_are_told(trip: ml.Scope) -> None:
     done = trip.load(("bad" for _ in range(1200)), name="chat", skip_bad=True)
     assert (done.bad_count, len(done.bad)) == (1200, 1000)
+
+
+def test_memory_does_not_grow_with_the_number_of_lines(trip: ml.Scope, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "_BATCH", 20)
+    monkeypatch.setattr(importing, "_RECENT", 50)
+    monkeypatch.setattr(conversations, "_AT_HAND", 50)
+    monkeypatch.setattr(names, "_VERSIONS", 64)
+
+    def peak(lines: int, name: str) -> int:
+        roles = ("user", "assistant")
+        talk = (
+            {
+                "role": roles[n // 7 % 2],
+                "content": f"said {n % 50} {'x' * 200}",
+                "id": n,
+                "conversation": n % (lines // 4),
+            }
+            for n in range(lines)
+        )
+        tracemalloc.start()
+        try:
+            trip.load(talk, name=name)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(100, "warm")
+    few, many = peak(200, "few"), peak(1000, "many")
+    assert many < 1.3 * few, (few, many)
