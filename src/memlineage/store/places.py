@@ -37,8 +37,8 @@ class Places:
     """
 
     root: NDArray[np.bool_]
-    fan_out: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    fan_out: NDArray[np.int32]
+    depth: NDArray[np.int8]
     recorded_us: NDArray[np.int64]
     confidence: NDArray[np.float64]
     pinned: NDArray[np.bool_]

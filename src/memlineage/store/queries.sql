@@ -187,7 +187,7 @@ WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3
 
 -- name: columns  (what a search keeps of the versions of a namespace)
 SELECT v.n, v.vector, v.w, v.kind IN ('verification', 'approval'), v.kind IN ('constraint', 'goal', 'preference'),
-       d.sz, v.creator, v.recorded_us, v.confidence, v.pinned
+       d.sz, v.recorded_us, v.confidence, v.pinned
 FROM version v LEFT JOIN text_docsize d ON d.id = v.n WHERE v.ns = ?1 AND v.n > ?2 ORDER BY v.n;
 
 -- name: walls

@@ -51,10 +51,10 @@ class Column:
         """All values so far, to write into: only where nobody was shown them yet."""
         return self._held[: self._used]
 
-    def replace(self, values: NDArray[Any]) -> None:
-        """Put others in their place, without touching what was given out."""
-        self._held = values.astype(self._held.dtype)
-        self._used = len(values)
+    def changed(self, places: NDArray[np.intp], values: NDArray[Any]) -> None:
+        """Put these values there, without touching what was given out."""
+        self._held = self._held.copy()
+        self._held[places] = values
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -70,7 +70,6 @@ class Columns:
         hidden: whether a search passes it over: bookkeeping, or nothing left to be found by.
         binds: whether it is of a kind that constrains answers.
         words: tokens that full text has of it.
-        creator: integer id of the principal.
         recorded_us: when it was written, in microseconds.
         confidence: in [0, 1]; NaN if nobody said.
         pinned: whether the user pinned it.
@@ -81,17 +80,16 @@ class Columns:
 
     n: NDArray[np.int64]
     vector: NDArray[np.float32]
-    wall: NDArray[np.int64]
+    wall: NDArray[np.int32]
     hidden: NDArray[np.bool_]
     binds: NDArray[np.bool_]
     words: NDArray[np.float32]
-    creator: NDArray[np.int64]
     recorded_us: NDArray[np.int64]
     confidence: NDArray[np.float64]
     pinned: NDArray[np.bool_]
     root: NDArray[np.bool_]
-    fan_out: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    fan_out: NDArray[np.int32]
+    depth: NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.n)

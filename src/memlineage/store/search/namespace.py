@@ -37,9 +37,9 @@ _REMEMBERED_SIGHTS: Final = 16
 _REMEMBERED_TERMS: Final = 64
 _LEAST_ROOM: Final = 1 << 20
 _KINDS: Final[dict[str, type]] = {
-    "n": np.int64, "vector": np.float32, "wall": np.int64, "hidden": np.bool_, "binds": np.bool_, "words": np.float32,
-    "creator": np.int64, "recorded_us": np.int64, "confidence": np.float64, "pinned": np.bool_, "root": np.bool_,
-    "fan_out": np.int64, "depth": np.int64,
+    "n": np.int64, "vector": np.float32, "wall": np.int32, "hidden": np.bool_, "binds": np.bool_, "words": np.float32,
+    "recorded_us": np.int64, "confidence": np.float64, "pinned": np.bool_, "root": np.bool_, "fan_out": np.int32,
+    "depth": np.int8,
 }  # fmt: skip
 
 
@@ -117,7 +117,7 @@ class Namespace:
         return Columns(**{name: column.now for name, column in self._held.items()})
 
     def _append(self, rows: list[tuple[Any, ...]]) -> None:
-        n, vectors, wall, kept, binds, sizes, creator, recorded, confidence, pinned = zip(*rows, strict=True)
+        n, vectors, wall, kept, binds, sizes, recorded, confidence, pinned = zip(*rows, strict=True)
         if len(self._held["n"].now) + len(n) > MAX_ROWS:
             raise CapabilityError(
                 f"exact search is limited to {MAX_ROWS:,} versions of one user or agent; use the FAISS index"
@@ -130,7 +130,6 @@ class Namespace:
             "hidden": [kind or vector is None for kind, vector in zip(kept, vectors, strict=True)],
             "binds": binds,
             "words": [_tokens(size) for size in sizes],
-            "creator": creator,
             "recorded_us": recorded,
             "confidence": [np.nan if c is None else c / MICRO for c in confidence],
             "pinned": pinned,
@@ -141,7 +140,7 @@ class Namespace:
         for name, values in columns.items():
             self._held[name].extend(np.asarray(values, _KINDS[name]))
 
-    def _learn_walls(self, connection: Connection, walls: NDArray[np.int64]) -> None:
+    def _learn_walls(self, connection: Connection, walls: NDArray[np.int32]) -> None:
         unknown = set(np.unique(walls).tolist()) - self._walls.keys()
         if unknown:
             for w, tenant, user, agent, session, visibility in fetch(
@@ -187,12 +186,11 @@ class Namespace:
         if not here.any():
             return set()
         told = np.array(list(values.values()), np.int64)[here]
-        changed = self._held[name].now.copy()
-        before = changed[place[here]]
-        changed[place[here]] = before + told if added else told
-        self._held[name].replace(changed)
+        before = self._held[name].now[place[here]]
+        after = before + told if added else told
+        self._held[name].changed(place[here], after)
         self.columns = self._as_they_are()
-        return set(numbers[here][changed[place[here]] == before].tolist())
+        return set(numbers[here][after == before].tolist())
 
 
 @lru_cache(maxsize=4_096)

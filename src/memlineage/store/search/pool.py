@@ -27,7 +27,7 @@ from memlineage.store.states import BLOCK_SHIFT, BLOCK_SIZE
 __all__ = ["Part", "Pool", "draw"]
 
 _PLACES: Final[dict[str, type]] = {
-    "root": np.bool_, "fan_out": np.int64, "depth": np.int64, "recorded_us": np.int64, "confidence": np.float64,
+    "root": np.bool_, "fan_out": np.int32, "depth": np.int8, "recorded_us": np.int64, "confidence": np.float64,
     "pinned": np.bool_,
 }  # fmt: skip
 # Per state byte: whether a version is plainly out of use.
