@@ -19,7 +19,7 @@ from memlineage.engine.ledger import keys_of_events
 from memlineage.engine.limits import wrong_limits
 from memlineage.engine.reports import RebuildReport, Watcher
 from memlineage.engine.verification import Checking, kept_policies
-from memlineage.errors import LedgerError
+from memlineage.errors import LedgerError, StoreError
 from memlineage.ledger.checkpoint import parse_tree_head
 from memlineage.ledger.notes import parse_note
 from memlineage.store.checking.beside import check_index_file
@@ -29,6 +29,7 @@ from memlineage.store.checking.record import RecordCheck
 from memlineage.store.checking.repair import repair_record
 from memlineage.store.checkpoints import checkpoint_rows, read_keys
 from memlineage.store.database import Connection
+from memlineage.store.salvage import Damage, make_anew
 from memlineage.store.tiles import fill_tiles
 
 __all__ = ["rebuild"]
@@ -39,14 +40,18 @@ _ROUNDS: Final = 4  # what is wrong with one table may hide what is wrong with a
 def rebuild(core: Core, *, vectors: bool, progress: Watcher | None) -> RebuildReport:
     """See `Memory.rebuild`."""
     started = time.perf_counter()
+    damage = core.database.find_damage()
     with core.database.writing() as connection:
         mending = _Mending(core, connection, progress, vectors=vectors)
+        mending.structures(damage)
         record = mending.record()
         left_out = mending.derived()
         mending.beside()
         repaired = {table: count for table, count in sorted(mending.repaired.items()) if count}
         if repaired:
             mending.check_again()
+    if damage.replaceable:
+        core.database.compact()
     return RebuildReport(
         repaired=repaired,
         events=record.last,
@@ -68,6 +73,15 @@ class _Mending:
 
     def _checking(self) -> Checking:
         return Checking(self._core, self._connection, self._progress)
+
+    def structures(self, damage: Damage) -> None:
+        """Indexes and derived tables of which pages are damaged. Raises `StoreError` for what cannot be made anew."""
+        if damage.beyond:
+            raise StoreError(
+                f"{', '.join(damage.beyond)} cannot be read, and nothing could be put in place: restore a backup"
+            )
+        make_anew(self._connection, damage.replaceable)
+        self.repaired.update(damage.replaceable)
 
     def record(self) -> RecordCheck:
         """What events determine. Raises `LedgerError` for what they only commit to."""

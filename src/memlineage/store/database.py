@@ -12,15 +12,16 @@ import time
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
-from memlineage.errors import StoreError
+from memlineage.errors import MemLineageError, StoreError
 from memlineage.store.holding import Hold
 from memlineage.store.migrations import migrate
+from memlineage.store.salvage import Damage, find_damage
 from memlineage.store.sql import SCHEMA
 
 __all__ = ["APPLICATION", "FORMAT", "MEMORY", "Connection", "Database", "fetch", "ids"]
@@ -61,6 +62,7 @@ class Database:
         self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._writing_thread: int | None = None
         self._closed = False
+        self._damage: Damage | None = None
         self._hold = Hold(path, on_disk=path != MEMORY)
         self._commits = 0
         with self._translated():
@@ -225,8 +227,42 @@ class Database:
             yield
         except apsw.Error as error:
             raise StoreError(self._what_to_do(error)) from error
+        except _OF_ROWS as error:
+            if isinstance(error, MemLineageError) or not _arose_here(error):
+                raise
+            raise StoreError(
+                f"{self.path}: what is stored cannot be read ({type(error).__name__}: {error}); find out where with "
+                "memlineage verify, then restore a backup, or memlineage rebuild if it says so"
+            ) from error
+
+    def compact(self) -> None:
+        """Give back the room of what is gone, unless somebody keeps the file from it."""
+        with self._lock, self._translated():
+            self._refuse_if_closed()
+            with suppress(apsw.BusyError):
+                self._writer.execute("VACUUM")
+        self._damage = None
+
+    def find_damage(self) -> Damage:
+        """Look at every page of the file, through a connection of its own: what meets damage remembers it."""
+        try:
+            with closing(apsw.Connection(self.path, vfs=self._vfs)) as connection:
+                return find_damage(connection)
+        except apsw.Error as error:
+            return Damage(beyond=(f"the file ({error})",))
+
+    def _cure_of_damage(self) -> str:
+        """What is hit decides what is left to do. Looking takes as long as reading the file, so it is done once."""
+        if self._damage is None:
+            self._damage = self.find_damage()
+        if self._damage.replaceable and not self._damage.beyond:
+            names = ", ".join(self._damage.replaceable)
+            return f"the database is damaged, but only where it can be computed anew ({names}): memlineage rebuild"
+        return "the database is damaged; restore a backup"
 
     def _what_to_do(self, error: apsw.Error) -> str:
+        if isinstance(error, apsw.CorruptError) or "fts5" in str(error):
+            return f"{self.path}: {self._cure_of_damage()} ({error})"
         for kind, cure in _CURES:
             if isinstance(error, kind):
                 return f"{self.path}: {cure} ({error})"
@@ -242,9 +278,23 @@ _CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     (apsw.ReadOnlyError, "the file or its folder is read-only; nothing was written: check the permissions"),
     (apsw.CantOpenError, "cannot open the file; check that its folder exists and can be written"),
     (apsw.NotADBError, "the file is not a SQLite database; choose another path, or restore a backup"),
-    (apsw.CorruptError, "the database is damaged; restore a backup"),
     (apsw.IOError, "the disk reported an error; whether the act is recorded is not sure: check the disk and try again"),
 )
+
+
+_OF_ROWS: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+"""What the program meets in rows that no program wrote: text that is no text, numbers that name nothing."""
+_HERE: Final = ("memlineage.store.", "memlineage.lineage.", "memlineage.recall.", "memlineage.model.")
+
+
+def _arose_here(error: BaseException) -> bool:
+    """Whether the floors that read rows met it, and not the engine or what callers handed to it."""
+    last, trace = "", error.__traceback__
+    while trace is not None:
+        name = str(trace.tb_frame.f_globals.get("__name__"))
+        last = name if name.startswith("memlineage.") else last
+        trace = trace.tb_next
+    return last.startswith(_HERE)
 
 
 class _Holder:

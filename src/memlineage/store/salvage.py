@@ -1,0 +1,122 @@
+"""Which structures of a damaged file are hit, and those that can be made anew are.
+
+A page that is damaged belongs to one tree: a table or an index. Indexes and derived tables follow from the rest, so a
+damaged one is struck from the schema and created empty: an index fills itself, and whoever rebuilds the store fills
+the tables. Its old pages are lost to the file until it is compacted. What cannot be made anew are the tables that only
+a backup holds a second time, and the indexes that a table cannot be without (UNIQUE, and the keys of tables without
+rowid, which are the tables themselves).
+
+SQLite keeps no checksums of pages. A damage that leaves a tree well-formed is not seen here: `verify` sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Final
+
+import apsw
+import msgspec
+
+from memlineage.store.sql import SCHEMA
+
+__all__ = ["Damage", "find_damage", "make_anew"]
+
+_DERIVED: Final = frozenset({"state", "lost", "tile"})
+_TEXT: Final = "text"
+_TREE: Final = re.compile(r"^Tree (\d+) ")
+_INDEX: Final = re.compile(r"(?:missing from|in) index (\w+)$")
+_LEAKED: Final = re.compile(r"never used$")
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """What a look at every page found.
+
+    Attributes:
+        replaceable: indexes and derived tables that are damaged.
+        beyond: what is damaged and cannot be made anew.
+    """
+
+    replaceable: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+
+
+def find_damage(connection: apsw.Connection) -> Damage:
+    """Look at every page. Takes as long as reading the file, and nothing is written."""
+    try:
+        roots = dict(connection.execute("SELECT rootpage, name FROM sqlite_schema WHERE rootpage > 0"))
+        hit = {name for table in _tables(connection) for name in _hit(connection, table, roots)}
+    except apsw.Error as error:
+        return Damage(beyond=(f"the schema ({error})",))
+    if not hit and not _reads_text(connection):
+        hit.add(_TEXT)
+    replaceable = {name for name in map(_whole, hit) if name in _replaceable()}
+    return Damage(tuple(sorted(replaceable)), tuple(sorted({_whole(name) for name in hit} - replaceable)))
+
+
+def make_anew(connection: apsw.Connection, names: Iterable[str]) -> None:
+    """Create these structures again, in the caller's transaction. Indexes are filled, tables are empty."""
+    statements = _statements()
+    for name in names:
+        gone = [known for known in statements if _whole(known) == name]
+        connection.pragma("writable_schema", 1)
+        try:
+            connection.executemany("DELETE FROM sqlite_schema WHERE name = ?", [(known,) for known in gone])
+        finally:
+            connection.execute("PRAGMA writable_schema = RESET")
+        connection.execute(statements[name])
+
+
+def _tables(connection: apsw.Connection) -> list[str]:
+    sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'"
+    return [str(name) for (name,) in connection.execute(sql)]
+
+
+def _hit(connection: apsw.Connection, table: str, roots: dict[int, str]) -> Iterator[str]:
+    """The trees of one table that are damaged."""
+    said: list[str] = []
+    try:
+        for (text,) in connection.execute(f"PRAGMA integrity_check({table})"):
+            said += str(text).splitlines()
+    except apsw.Error as error:
+        said = said or [str(error)]
+    for line in said:
+        if line == "ok" or line.startswith("***") or _LEAKED.search(line):
+            continue
+        tree, index = _TREE.search(line), _INDEX.search(line)
+        yield index[1] if index else roots.get(int(tree[1]), table) if tree else table
+
+
+def _reads_text(connection: apsw.Connection) -> bool:
+    """Whether the text index makes sense of its own tables."""
+    try:
+        connection.execute("SELECT count(*), sum(cnt) FROM vocabulary").fetchall()
+    except apsw.Error:
+        return False
+    return True
+
+
+def _whole(name: str) -> str:
+    """The text index is several tables and one structure."""
+    return _TEXT if name.startswith(f"{_TEXT}_") else name
+
+
+def _replaceable() -> set[str]:
+    with closing(_fresh()) as fresh:
+        indexes = {
+            name for (name,) in fresh.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql <> ''")
+        }
+    return {*indexes, *_DERIVED, _TEXT}
+
+
+def _statements() -> dict[str, str]:
+    """What makes each structure, by name."""
+    with closing(_fresh()) as fresh:
+        return dict(fresh.execute("SELECT name, sql FROM sqlite_schema"))
+
+
+def _fresh() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.execute(SCHEMA)
+    return connection
