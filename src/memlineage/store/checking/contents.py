@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from memlineage.model.content import form_key
 from memlineage.recall.embedding import BLOB_TYPE
 from memlineage.recall.text import index_terms
+from memlineage.store.checking.frame import numbers
 from memlineage.store.database import Connection
 
 __all__ = ["Embed", "Odd", "check_contents"]
@@ -128,9 +129,9 @@ class _Words:
         # The first stem of each names the namespace: a column of its own, where it is at place 0 too.
         places = np.arange(len(flat)) - np.repeat(starts, lengths) - 1 + (1 << _PLACE_BITS)
         places[starts] = 0
-        numbers = np.array([item.n for item in said])
-        self._wanted[numbers] = np.add.reduceat(flat * self._place(places), starts)
-        self._lengths[numbers] = lengths - 1
+        whose = np.array([item.n for item in said])
+        self._wanted[whose] = np.add.reduceat(flat * self._place(places), starts)
+        self._lengths[whose] = lengths - 1
 
     def _of(self, item: _Content) -> list[int]:
         known = self._stems
@@ -163,21 +164,23 @@ class _Words:
     def compare(self, odd: Odd) -> None:
         """What the index has, against it."""
         found, strangers = self._indexed()
-        lengths = dict.fromkeys(strangers, 0)
-        wrong = set(np.flatnonzero(found != self._wanted).tolist())
+        said = self._lengths >= 0
+        wrong = found != self._wanted
         for n, size in self._connection.execute("SELECT id, sz FROM text_docsize"):
-            if not 0 < n < len(self._lengths) or self._lengths[n] < 0:
-                lengths[n] = 0
+            if not 0 < n < len(said) or not said[n]:
+                strangers.add(n)
             elif size != b"\x01" + _varint(int(self._lengths[n])):
-                wrong.add(n)
-        listed = {n for (n,) in self._connection.execute("SELECT rowid FROM text")}
-        for n in sorted(lengths):
+                wrong[n] = True
+        strangers |= set(np.flatnonzero(wrong & ~said).tolist())
+        listed = numbers(self._connection, "SELECT rowid FROM text", 1)[:, 0]
+        there = np.zeros(len(said), np.bool_)
+        there[listed[(listed > 0) & (listed < len(said))]] = True
+        for n in sorted(strangers):
             odd(n, "text", "is in the text index, and must not be")
-        for n in np.flatnonzero(self._lengths >= 0).tolist():
-            if n not in listed:
-                odd(n, "text", "is not in the text index")
-            elif n in wrong:
-                odd(n, "text", "its words in the text index are not those of its content")
+        for n in np.flatnonzero(said & ~there).tolist():
+            odd(n, "text", "is not in the text index")
+        for n in np.flatnonzero(said & there & wrong).tolist():
+            odd(n, "text", "its words in the text index are not those of its content")
 
     def _indexed(self) -> tuple[NDArray[np.uint64], set[int]]:
         """The sums over the index, and which of its entries are of no version."""
