@@ -1,10 +1,9 @@
 """Which structures of a damaged file are hit, and those that can be made anew are.
 
-A page that is damaged belongs to one tree: a table or an index. Indexes and derived tables follow from the rest, so a
-damaged one is struck from the schema and created empty: an index fills itself, and whoever rebuilds the store fills
-the tables. Its old pages are lost to the file until it is compacted. What cannot be made anew are the tables that only
-a backup holds a second time, and the indexes that a table cannot be without (UNIQUE, and the keys of tables without
-rowid, which are the tables themselves).
+A page that is damaged belongs to one tree: a table or an index. What follows from the rest (indexes, derived tables,
+and tables of which events hold every value) is struck from the schema and created empty: an index fills itself, and
+whoever rebuilds the store fills the tables. The old pages are lost to the file until it is compacted. What cannot be
+made anew are the tables that only a backup holds a second time, and the indexes that come with a constraint of theirs.
 
 SQLite keeps no checksums of pages. A damage that leaves a tree well-formed is not seen here: `verify` sees it.
 """
@@ -23,7 +22,7 @@ from memlineage.store.sql import SCHEMA
 
 __all__ = ["Damage", "find_damage", "make_anew"]
 
-_DERIVED: Final = frozenset({"state", "lost", "tile"})
+_FROM_EVENTS: Final = frozenset({"state", "lost", "tile", "alike", "verdict", "edge"})
 _TEXT: Final = "text"
 _TREE: Final = re.compile(r"^Tree (\d+) ")
 _INDEX: Final = re.compile(r"(?:missing from|in) index (\w+)$")
@@ -34,7 +33,7 @@ class Damage(msgspec.Struct, frozen=True):
     """What a look at every page found.
 
     Attributes:
-        replaceable: indexes and derived tables that are damaged.
+        replaceable: what is damaged and follows from the rest.
         beyond: what is damaged and cannot be made anew.
     """
 
@@ -56,16 +55,22 @@ def find_damage(connection: apsw.Connection) -> Damage:
 
 
 def make_anew(connection: apsw.Connection, names: Iterable[str]) -> None:
-    """Create these structures again, in the caller's transaction. Indexes are filled, tables are empty."""
-    statements = _statements()
-    for name in names:
-        gone = [known for known in statements if _whole(known) == name]
+    """Create these structures again, in the caller's transaction: indexes filled from their tables, tables empty."""
+    with closing(_fresh()) as fresh:
+        known = fresh.execute("SELECT name, tbl_name, sql FROM sqlite_schema ORDER BY rootpage").fetchall()
+    wanted = set(names)
+    for name in sorted(wanted):
+        if any(own == name and of in wanted and of != name for own, of, _ in known):
+            continue  # it comes with its table
+        hit = [(own, sql) for own, of, sql in known if name in (_whole(own), _whole(of))]
         connection.pragma("writable_schema", 1)
         try:
-            connection.executemany("DELETE FROM sqlite_schema WHERE name = ?", [(known,) for known in gone])
+            connection.executemany("DELETE FROM sqlite_schema WHERE name = ?", [(own,) for own, _ in hit])
         finally:
             connection.execute("PRAGMA writable_schema = RESET")
-        connection.execute(statements[name])
+        for own, sql in hit:
+            if sql is not None and _whole(own) == own:
+                connection.execute(sql)
 
 
 def _tables(connection: apsw.Connection) -> list[str]:
@@ -107,13 +112,7 @@ def _replaceable() -> set[str]:
         indexes = {
             name for (name,) in fresh.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql <> ''")
         }
-    return {*indexes, *_DERIVED, _TEXT}
-
-
-def _statements() -> dict[str, str]:
-    """What makes each structure, by name."""
-    with closing(_fresh()) as fresh:
-        return dict(fresh.execute("SELECT name, sql FROM sqlite_schema"))
+    return {*indexes, *_FROM_EVENTS, _TEXT}
 
 
 def _fresh() -> apsw.Connection:
