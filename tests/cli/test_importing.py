@@ -118,6 +118,7 @@ def conversation(lines: int) -> list[dict[str, Any]]:
 def units_in(db: Path) -> list[str]:
     with ml.Memory.open(db) as memory:
         assert_consistent(memory)
+        assert memory.verify().ok
         return [unit.content for unit in memory.scope(user="alice").list()]
 
 
