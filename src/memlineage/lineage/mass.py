@@ -127,12 +127,10 @@ def _with_rivals(structure: Structure, touched: Ints) -> Ints:
     if not len(touched):
         return touched
     group, unit = structure.group[: structure.count + 1], structure.unit[: structure.count + 1]
-    concerned = np.zeros(int(group.max()) + 1, np.bool_)
-    concerned[group[touched]] = True
-    places = np.flatnonzero(concerned[group])
+    places = np.flatnonzero(np.isin(group, np.unique(group[touched])))
     pairs = np.unique(group[places].astype(np.int64) << 31 | unit[places])
-    units = np.bincount(pairs >> 31, minlength=len(concerned))
-    return touched[units[group[touched]] > 1]
+    groups, units = np.unique(pairs >> 31, return_counts=True)
+    return touched[np.isin(group[touched], groups[units > 1])]
 
 
 def _pass_keys(graph: SettlingGraph, codes: Codes, winners: Mapping[int, int]) -> None:
