@@ -16,8 +16,8 @@ from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.backup import Backup
 from memlineage.engine.findings import Finding
 from memlineage.engine.found import Found
-from memlineage.engine.importing import BadLine, Loaded, Progress
 from memlineage.engine.inputs import Limits
+from memlineage.engine.loaded import BadLine, Loaded, Progress
 from memlineage.engine.memory import Memory
 from memlineage.engine.reports import RebuildReport, VerifyReport
 from memlineage.engine.results import ActionResult, Affected, Change, Consequences, Impact, Page, Trace, Withheld

@@ -10,7 +10,7 @@ import pytest
 from tests.support import contents, nothing_written, open_memory
 
 import memlineage as ml
-from memlineage.engine import conversations, importing
+from memlineage.engine import conversations, importing, loading
 from memlineage.store import names
 from memlineage.testing.consistency import assert_consistent
 
@@ -257,7 +257,7 @@ def test_parents_of_an_earlier_run_are_found_by_the_files_own_ids(
     trip: ml.Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importing, "_BATCH", 1)
-    monkeypatch.setattr(importing, "_RECENT", 0)
+    monkeypatch.setattr(loading, "_RECENT", 0)
     trip.load(UNITS[:2], name="trip")
     done = trip.load(UNITS, name="trip")
     assert (done.known, done.written) == (2, 2)
@@ -466,7 +466,7 @@ def test_progress_is_told_after_each_batch(trip: ml.Scope, tmp_path: Path, monke
     monkeypatch.setattr(importing, "_BATCH", 3)
     file = tmp_path / "chat.jsonl"
     file.write_text("\n".join(map(json.dumps, TALK)), encoding="utf-8")
-    told: list[importing.Progress] = []
+    told: list[ml.Progress] = []
     trip.load(file, progress=told.append)
     assert [(step.lines, step.written) for step in told] == [(3, 2), (6, 5), (8, 7)]
     assert (told[-1].bytes, told[-1].total) == (file.stat().st_size, file.stat().st_size)
@@ -474,7 +474,7 @@ def test_progress_is_told_after_each_batch(trip: ml.Scope, tmp_path: Path, monke
 
 def test_a_batch_is_bounded_in_bytes_as_well(trip: ml.Scope, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "_BATCH_BYTES", 1000)
-    told: list[importing.Progress] = []
+    told: list[ml.Progress] = []
     lines = [json.dumps({"role": "user", "content": f"{n} {'x' * 600}"}) for n in range(4)]
     trip.load(lines, name="chat", progress=told.append)
     assert [step.lines for step in told] == [2, 4]
@@ -487,7 +487,7 @@ def test_only_the_first_thousand_bad_lines_are_told(trip: ml.Scope) -> None:
 
 def test_memory_does_not_grow_with_the_number_of_lines(trip: ml.Scope, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "_BATCH", 20)
-    monkeypatch.setattr(importing, "_RECENT", 50)
+    monkeypatch.setattr(loading, "_RECENT", 50)
     monkeypatch.setattr(conversations, "_AT_HAND", 50)
     monkeypatch.setattr(names, "_VERSIONS", 64)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from memlineage.engine.backup import Backup
-    from memlineage.engine.importing import Loaded, Progress
+    from memlineage.engine.loaded import Loaded, Progress
     from memlineage.engine.scope import Scope
 
 __all__ = ["register"]

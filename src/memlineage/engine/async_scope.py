@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from memlineage.engine.asynchronous import AsyncActing, AsyncStep
 from memlineage.engine.found import Found
-from memlineage.engine.importing import Loaded, Progress, Source
+from memlineage.engine.importing import Source
+from memlineage.engine.loaded import Loaded, Progress
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
 from memlineage.engine.scope import P, R, Which

@@ -11,8 +11,9 @@ import msgspec
 from memlineage.engine.acting import Acting
 from memlineage.engine.checks import check_count, check_mapping
 from memlineage.engine.found import Found, Query
-from memlineage.engine.importing import Loaded, Progress, Source, load
+from memlineage.engine.importing import Source, load
 from memlineage.engine.inputs import Draft, links, parse_target
+from memlineage.engine.loaded import Loaded, Progress
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
