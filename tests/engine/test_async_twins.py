@@ -264,7 +264,9 @@ def test_type_checkers_know_what_the_awaited_verbs_take_and_give(tmp_path: Path)
         check=False,
     )  # fmt: skip
     faults = [
-        (int(line.split(":")[1]), line.rpartition("[")[2]) for line in done.stdout.splitlines() if "typed.py:" in line
+        (int(line.split(":")[1]), line.rpartition("[")[2])
+        for line in done.stdout.splitlines()
+        if "typed.py" in line and "error:" in line
     ]
     assert faults == [(16, "assignment]"), (17, "call-arg]"), (18, "arg-type]")], done.stdout + done.stderr
 
