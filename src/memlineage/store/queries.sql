@@ -168,13 +168,13 @@ INSERT INTO edge (child, justification, parent, role, weight) VALUES (?, ?, ?, ?
 INSERT INTO cause (seq, n, kind, by, reason, salt, at_us) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: deletable
-SELECT v.n FROM version v JOIN unit u ON u.current = v.n
+SELECT v.n FROM version v CROSS JOIN unit u ON u.u = v.u AND u.current = v.n
 WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval')
   AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 4) AND c.lifted IS NULL)
 ORDER BY v.n;
 
 -- name: actions_among  (as they ended, not as they began)
-SELECT v.n FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.current = v.n
+SELECT v.n FROM carray(?1) c CROSS JOIN version v ON v.n = c.value CROSS JOIN unit u ON u.u = v.u AND u.current = v.n
 WHERE v.kind = 'action' ORDER BY v.n;
 
 -- name: walls_of
@@ -244,11 +244,12 @@ SELECT x.n, x.level, x.action, x.seq FROM carray(?1) c JOIN endorsement x ON x.n
 WHERE (x.expires_us IS NULL OR x.expires_us > ?2) AND (x.action IS NULL OR x.action = ?3);
 
 -- name: actions_since
-SELECT n FROM version WHERE kind = 'action' AND creator_id = ?1 AND seq > ?2 ORDER BY n;
+SELECT n FROM version
+WHERE kind IN ('action', 'approval') AND kind = 'action' AND creator_id = ?1 AND seq > ?2 ORDER BY n;
 
 -- name: approvals  (of one action, not used by it yet)
-SELECT v.n FROM version v JOIN unit u ON u.current = v.n
-WHERE v.ns = ?1 AND v.kind = 'approval' AND v.creator_id = ?2
+SELECT v.n FROM version v CROSS JOIN unit u ON u.u = v.u AND u.current = v.n
+WHERE v.kind IN ('action', 'approval') AND v.kind = 'approval' AND v.ns = ?1 AND v.creator_id = ?2
   AND NOT EXISTS (SELECT 1 FROM edge e JOIN version a ON a.n = e.child
                   WHERE e.parent = v.n AND e.role = 0 AND a.kind = 'action')
 ORDER BY v.n;
