@@ -177,7 +177,7 @@ def _summary(report: VerifyReport) -> RenderableType:
     from memlineage.cli.rendering import facts, words
 
     shown = ("version", "unit", "edge", "cause", "endorsement", "principal")
-    counts = ", ".join(f"{report.rows[table]:,} {table}s" for table in shown if report.rows[table])
+    counts = ", ".join(f"{report.rows[table]:,} {table}s" for table in shown if report.rows.get(table))
     lines = [
         ("ledger", words(f"{report.events:,} events, root {report.root}")),
         ("rows", words(counts)),

@@ -7,8 +7,10 @@ themselves wrong would name consequences for causes.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 import apsw
@@ -30,10 +32,12 @@ from memlineage.store.checking.faults import Depth, Fault, Faults
 from memlineage.store.checking.record import RecordCheck
 from memlineage.store.checkpoints import checkpoint_rows
 from memlineage.store.database import Connection
+from memlineage.store.salvage import Damage
 from memlineage.store.sql import SCHEMA
 
 __all__ = ["Checking", "kept_policies", "verify"]
 
+_COMMENT: Final = re.compile(r"--[^\n]*")
 _META: Final = frozenset({"embedder", "policy", "policy_levels", "policy_set"})
 _TABLES: Final = (
     "event", "version", "unit", "edge", "cause", "endorsement", "alike", "verdict", "principal", "wall", "namespace",
@@ -47,6 +51,9 @@ def verify(
     """Check everything, in one snapshot. See `Memory.verify`."""
     started = time.perf_counter()
     claims = [] if against is None else claims_of(against)
+    damage = core.database.find_damage()
+    if damage.beyond or damage.replaceable:
+        return _damaged(damage, time.perf_counter() - started)
     with core.database.reading() as connection:
         checking = Checking(core, connection, progress)
         record = checking.record(claim.head.size for claim in claims)
@@ -69,6 +76,17 @@ def verify(
         seconds=round(seconds, 3),
         rate=round(rows["version"] / seconds),
     )
+
+
+def _damaged(damage: Damage, seconds: float) -> VerifyReport:
+    """Of pages that cannot be read nothing more can be said."""
+    findings = [Finding(name, "its pages are damaged, and nothing else holds what they held") for name in damage.beyond]
+    findings += [Finding(name, "its pages are damaged") for name in damage.replaceable]
+    return VerifyReport(
+        ok=False, first=findings[0], findings=tuple(findings), found=len(findings), derived_only=not damage.beyond,
+        rows={}, events=0, root="", left_out=("everything else: it cannot be read as long as that is so",),
+        seconds=round(seconds, 3),
+    )  # fmt: skip
 
 
 class Checking:
@@ -176,18 +194,22 @@ def _count(connection: Connection, table: str) -> int:
 
 def _check_schema(connection: Connection, faults: Faults) -> None:
     """Tables, indexes and nothing else: a trigger or a view could make rows say what they do not."""
-    listed = "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
-    fresh = apsw.Connection(":memory:")
-    try:
+    with closing(apsw.Connection(":memory:")) as fresh:
         fresh.execute(SCHEMA)
-        wanted = set(fresh.execute(listed))
-    finally:
-        fresh.close()
-    found = set(connection.execute(listed))
-    for kind, name in sorted(wanted - found):
-        faults.add("schema", f"{kind} {name}", "is not there", seq=0)
-    for kind, name in sorted(found - wanted):
-        faults.add("schema", f"{kind} {name}", "does not belong in a memlineage store", seq=0)
+        wanted = _declared(fresh)
+    found = _declared(connection)
+    for entry in sorted(wanted.keys() - found.keys()):
+        faults.add("schema", entry, "is not there", seq=0)
+    for entry in sorted(found.keys() - wanted.keys()):
+        faults.add("schema", entry, "does not belong in a memlineage store", seq=0)
+    for entry in sorted(entry for entry in wanted.keys() & found.keys() if wanted[entry] != found[entry]):
+        faults.add("schema", entry, f"is declared otherwise: {found[entry]:.200}", seq=0)
+
+
+def _declared(connection: Connection) -> dict[str, str]:
+    """What there is, and as what; comments and spaces apart."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
+    return {f"{kind} {name}": " ".join(_COMMENT.sub("", str(sql)).split()) for kind, name, sql in rows}
 
 
 def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> None:
