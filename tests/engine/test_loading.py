@@ -11,7 +11,7 @@ from tests.support import contents, nothing_written, open_memory
 
 import memlineage as ml
 from memlineage.engine import conversations, importing, loading
-from memlineage.store import names
+from memlineage.store import earlier
 from memlineage.testing.consistency import assert_consistent
 
 TALK: list[dict[str, Any]] = [
@@ -489,7 +489,7 @@ def test_memory_does_not_grow_with_the_number_of_lines(trip: ml.Scope, monkeypat
     monkeypatch.setattr(importing, "_BATCH", 20)
     monkeypatch.setattr(loading, "_RECENT", 50)
     monkeypatch.setattr(conversations, "_AT_HAND", 50)
-    monkeypatch.setattr(names, "_VERSIONS", 64)
+    monkeypatch.setattr(earlier, "_KEPT", 64)
 
     def peak(lines: int, name: str) -> int:
         roles = ("user", "assistant")

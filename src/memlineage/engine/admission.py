@@ -21,7 +21,7 @@ from memlineage.lineage.paths import ancestry, resting_on
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
-from memlineage.model.state import CauseKind, Standing, State, Status, unpack
+from memlineage.model.state import CauseKind, Standing, State, Status
 from memlineage.model.unit import MICRO, Role
 from memlineage.store.database import fetch, ids
 from memlineage.store.graph import StoreGraph
@@ -65,9 +65,9 @@ class Protection(msgspec.Struct, frozen=True):
 def look_up(writer: Writer, drafts: Iterable[Draft]) -> None:
     """Find out together what these drafts will each ask for: the levels of their parents, and who said it before."""
     targets = {link.target for draft in drafts for link in draft.links}
-    places = [writer.names.find_version(Ref(one.id, one.version)) for one in targets if one.version is not None]
-    writer.graph().levels([place[0] for place in places if place is not None])
-    writer.forms.load([draft.form for draft in drafts])
+    places = [writer.earlier.place(Ref(one.id, one.version)) for one in targets if one.version is not None]
+    writer.earlier.levels([place[0] for place in places if place is not None])
+    writer.earlier.load_forms([draft.form for draft in drafts])
 
 
 def link_edges(writer: Writer, acting: Acting, links: Iterable[Link]) -> tuple[NewEdge, ...]:
@@ -80,7 +80,7 @@ def link_edges(writer: Writer, acting: Acting, links: Iterable[Link]) -> tuple[N
         if version is None:
             parent = resolve(writer.connection, writer.names, scope, link.target).n
         else:
-            parent = place_parent(writer.names, scope, Ref(unit, version))
+            parent = place_parent(writer.earlier, writer.names, scope, Ref(unit, version))
         edges[parent, link.role] = max(link.weight, edges.get((parent, link.role), 0))
     return tuple(NewEdge(parent, int(role), weight) for (parent, role), weight in sorted(edges.items()))
 
@@ -99,7 +99,7 @@ def exposure_edges(
     known.update(before)
     for ref in acting.exposure.seen():
         try:
-            parent = place_parent(writer.names, acting.scope, ref)
+            parent = place_parent(writer.earlier, writer.names, acting.scope, ref)
         except UnknownUnitError:  # a share that was revoked since: it is no longer in anyone's sight
             continue
         if parent not in known:
@@ -115,7 +115,7 @@ def echo_of(writer: Writer, acting: Acting, draft: Draft, edges: Sequence[NewEdg
     if not is_model_side(draft.creator):
         return None
     parents, exposure = {edge.parent for edge in edges}, acting.exposure
-    alike = [n for n, _ in writer.forms.of(draft.form) if exposure is not None or n in parents]
+    alike = [n for n, _ in writer.earlier.saying(draft.form) if exposure is not None or n in parents]
     same = [
         (n, subject, key)
         for n, _, unit, version, subject, key in _claims(writer, alike)
@@ -146,7 +146,7 @@ def admit(
     """What this write would be, given what it hangs on. An update also hangs on the version it revises."""
     graph = writer.graph()
     all_edges = edges if revises is None else (*edges, NewEdge(revises, int(Role.REVISES), MICRO))
-    known = graph.levels({edge.parent for edge in all_edges})
+    known = writer.earlier.levels({edge.parent for edge in all_edges})
     levels = [(known[edge.parent], edge.role) for edge in all_edges]
     integrity = written_integrity(
         draft.creator, writer.names.level_of(draft.creator), writer.names.level_of(acting.actor), levels
@@ -169,10 +169,10 @@ def _reassertion(
     """The guard of section 10: what was found wrong stays out unless someone independent says it again."""
     # The walls are tenant and user: what is dead for one agent or session of a user is dead for all of them.
     ns = writer.names.find_namespace(wall)
-    codes = writer.states.codes([n for n, here in writer.forms.of(draft.form) if here == ns])
+    troubled = writer.states.troubled([n for n, here in writer.earlier.saying(draft.form) if here == ns])
     dead = [
         (n, unit)
-        for n, unit, _, _, subject, key in _claims(writer, [n for n, code in codes.items() if _dead(unpack(code))])
+        for n, unit, _, _, subject, key in _claims(writer, [n for n in troubled if _dead(writer.states.state(n))])
         if _same_claim(draft.subject, draft.key, subject, key)
     ]
     if not dead:

@@ -25,6 +25,7 @@ from memlineage.model.time import to_us
 from memlineage.policy import PolicySet, without_age_rules
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import MEMORY, Connection, Database
+from memlineage.store.earlier import PlaceCache
 from memlineage.store.kept_index import KeptIndex, file_of
 from memlineage.store.names import NameCache, Names
 from memlineage.store.wake import Wake
@@ -55,6 +56,7 @@ class Core:
         self.database = database
         self.policies = policies
         self.ageless = without_age_rules(policies)
+        self.bounds_ages = len(self.ageless.rules) < len(policies.rules)
         self.embedder = embedder
         self.limits = limits
         self.search_memory = search_memory
@@ -63,6 +65,7 @@ class Core:
         self.log = DecisionLog()
         self._clock = clock
         self._names = NameCache()
+        self._places: PlaceCache = {}
         self._wake: Wake | None = None
         self._index = KeptIndex(database.path)
 
@@ -106,18 +109,20 @@ class Core:
             with self._transaction() as connection:
                 moment = self.database.moment()
                 wake = self._wake if self._wake is not None and self._wake.holds(moment) else None
-                names = Names(connection, self._names, wake)
+                names = Names(connection, self._names, None if wake is None else wake.registered)
                 writer = Writer(
-                    connection, names, self.now_us(), self.quorum, actor=actor, wake=wake, index=self._index
-                )
+                    connection, names, self.now_us(), self.quorum, actor=actor, wake=wake, places=self._places,
+                    index=self._index,
+                )  # fmt: skip
                 if wake is None:
                     self.check_vectors(connection)
                 if let_time_pass:
                     writer.expire_due()
                 yield writer
                 writer.settle()
-                self._wake = names.wake(writer.numbers, moment)
+                self._wake = writer.numbers.wake(moment, names.registered)
             names.keep()
+            writer.earlier.keep()
         except PolicyViolationError:
             self.write_log()
             raise
@@ -135,9 +140,9 @@ class Core:
             with self.database.writing() as connection:
                 yield connection
                 carried = self.log.flush(connection)
-        except BaseException:
+            carried = ()
+        finally:
             self.log.put_back(carried)
-            raise
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:

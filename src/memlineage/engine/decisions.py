@@ -51,8 +51,9 @@ class DecisionLog:
 
     def put_back(self, lines: Sequence[Line]) -> None:
         """Their transaction failed: they wait on, before what came since."""
-        with self._lock:
-            self._waiting = deque((*lines, *self._waiting), maxlen=_WAITING)
+        if lines:
+            with self._lock:
+                self._waiting = deque((*lines, *self._waiting), maxlen=_WAITING)
 
     @property
     def waiting(self) -> tuple[Decision, ...]:

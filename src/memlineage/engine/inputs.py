@@ -64,14 +64,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     context: int = 16_000_000
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(msgspec.Struct, frozen=True, gc=False):
     """A unit as named by a caller: its id, and a version where one was meant."""
 
     id: str
     version: int | None
 
 
-class Link(msgspec.Struct, frozen=True):
+class Link(msgspec.Struct, frozen=True, gc=False):
     """A parent as named by a caller, with role and weight (millionths)."""
 
     target: Target
@@ -79,7 +79,7 @@ class Link(msgspec.Struct, frozen=True):
     weight: int
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A write as asked for: checked, in stored units, nothing looked up yet. None means not given.
 
     `form` is the key of the content's normal form: several rules compare it with what is there. `spoken` says that
@@ -140,10 +140,12 @@ def links(given: object, role: Role, *, name: str) -> tuple[Link, ...]:
         return tuple(Link(parse_target(item, pinned=True), role, weight_micro(w)) for item, w in given.items())
     if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray):
         raise InvalidInputError(f"{name}={given!r:.80} is not a unit, a list of units, or a mapping unit -> weight")
-    return tuple(_link(item, role) for item in given)
+    return tuple([_link(item, role) for item in given])
 
 
 def _link(item: Any, role: Role) -> Link:
+    if isinstance(item, Unit):
+        return Link(Target(item.id, item.version), role, MICRO)
     if isinstance(item, tuple) and not isinstance(item, Ref):
         if not 2 <= len(item) <= 3:
             raise InvalidInputError(

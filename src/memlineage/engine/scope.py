@@ -70,7 +70,9 @@ class Scope:
         return self._remember(content, options)
 
     def _remember(self, content: str, options: Mapping[str, Any], *, spoken: bool = False) -> Unit:
-        draft = msgspec.structs.replace(self._draft(content, options), spoken=spoken)
+        draft = self._draft(content, options)
+        if spoken:
+            draft = msgspec.structs.replace(draft, spoken=True)
         return took(self._parts.core, self._parts.writing.store(self._acting, [draft]))[0]
 
     def store_many(self, items: Sequence[Mapping[str, Any] | str]) -> list[Unit]:

@@ -15,6 +15,7 @@ from memlineage.model.scope import Scope, Wall
 from memlineage.model.state import CauseKind
 from memlineage.model.unit import Unit
 from memlineage.store.database import Connection
+from memlineage.store.earlier import Earlier
 from memlineage.store.graph import StoreGraph
 from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
@@ -58,9 +59,9 @@ def resolve(connection: Connection, names: Names, scope: Scope | None, target: T
     raise _unknown(target)
 
 
-def place_parent(names: Names, scope: Scope | None, ref: Ref) -> int:
+def place_parent(earlier: Earlier, names: Names, scope: Scope | None, ref: Ref) -> int:
     """The integer id of a version, as `resolve` finds it, without looking up again what never changes."""
-    place = names.find_version(ref)
+    place = earlier.place(ref)
     if place is None or not (scope is None or scope.sees(names.wall(place[2]))):
         raise _unknown(Target(*ref))
     return place[0]

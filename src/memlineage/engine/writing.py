@@ -229,7 +229,7 @@ class Writing:
         if held is not None:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
-        n = writer.write_version(new, item.vector, item.terms)
+        n = writer.write_version(new, item.draft.form, item.vector, item.terms)
         return Written(n, new, writer.numbers.seq)
 
     def _new_version(
@@ -265,7 +265,7 @@ class Writing:
             metadata=draft.metadata or {},
             expires_us=draft.expires_us,
             valid_to_us=draft.valid_to_us,
-            valid_until=None,
+            valid_until=_first(draft.expires_us, draft.valid_to_us),
             context=draft.context_hash,
             context_body=draft.context,
             recipe=draft.recipe,
@@ -275,14 +275,15 @@ class Writing:
             same_as=same_as,
             integrity=int(admission.integrity),
         )
-        return msgspec.structs.replace(new, valid_until=self._valid_until(new, writer.now_us))
+        if not self._core.bounds_ages:
+            return new
+        by_policy = valid_until(self._core.policies, Facts(unit=new_facts(new, writer.now_us), now_us=writer.now_us))
+        return msgspec.structs.replace(new, valid_until=_first(new.valid_until, by_policy))
 
-    def _valid_until(self, new: NewVersion, now_us: int) -> int | None:
-        """The first instant at which the version counts as expired, by its own word or by policy."""
-        fresh = new_facts(new, now_us)
-        by_policy = valid_until(self._core.policies, Facts(unit=fresh, now_us=now_us))
-        limits = (new.expires_us, new.valid_to_us, by_policy)
-        return min((limit for limit in limits if limit is not None), default=None)
+
+def _first(*limits: int | None) -> int | None:
+    """The instant at which a version counts as expired, by its own word or by policy."""
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _owner(acting: Acting, draft: Draft) -> str:
@@ -364,13 +365,12 @@ def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -
 
 def _units(writer: Writer, written: Sequence[Written]) -> list[Unit]:
     """The units as a reader would find them, made from what was handed in where that is all there is to them."""
-    codes = writer.states.codes({result.n for result in written})
-    refs = writer.names.refs_of({edge.parent for one in written if one.new is not None for edge in one.new.edges})
+    refs = writer.earlier.refs({edge.parent for one in written if one.new is not None for edge in one.new.edges})
     found = {
         one.n: as_written(one.new, one.seq, writer.now_us, refs)
         for one in written
-        if one.new is not None and one.new.reasserts is None and codes[one.n] == PLAIN
+        if one.new is not None and one.new.reasserts is None and writer.states.code(one.n) == PLAIN
     }
-    others = list({one.n for one in written} - found.keys())
+    others = list({one.n for one in written if one.n not in found})
     found |= read_units(writer.connection, writer.names, writer.states, others)
     return [found[one.n] for one in written]

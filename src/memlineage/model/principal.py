@@ -7,6 +7,7 @@ orders principals when they contradict each other; integrity says what a memory 
 from __future__ import annotations
 
 import enum
+from functools import lru_cache
 from typing import Final
 
 from memlineage.errors import InvalidInputError
@@ -97,11 +98,13 @@ def parse_principal(text: str, *, user: str | None = None, name: str = "creator"
     return f"{head}:{check_name(rest, name=name)}"
 
 
+@lru_cache(maxsize=4096)
 def kind_of(principal: str) -> str:
     """`user`, `system`, `tool`, `agent`, `reasoning` or `external`."""
     return principal.partition(":")[0]
 
 
+@lru_cache(maxsize=4096)
 def is_model_side(principal: str) -> bool:
     """Whether the words are a model's own: reasoning and agents (echo, exposure and guard apply)."""
     return kind_of(principal) in {"reasoning", "agent"}

@@ -55,7 +55,6 @@ class StoreGraph:
         self.quorum = quorum
         self.patience = sys.maxsize if index is None else index.patience(connection)
         self._nodes: dict[int, Node] = {}
-        self._levels: dict[int, int] = {}
         self._written: dict[int, Written] = {}
         self._ranks: dict[tuple[int, int], Authority] = {}
 
@@ -69,12 +68,6 @@ class StoreGraph:
             nodes.update(fresh)
             wanted = {x for node in fresh.values() for x in (node.equivalent, node.winner) if x and x not in nodes}
         return nodes
-
-    def levels(self, ids: Collection[int]) -> Mapping[int, int]:
-        """Integrity of these versions, for who wants to know no more of them."""
-        wanted = [n for n in ids if n not in self._levels]
-        self._levels.update(self._query("levels", wanted))
-        return self._levels
 
     def node(self, n: int) -> Node:
         """One node."""

@@ -6,25 +6,14 @@ levels can change in another process, so they are reread when the file has chang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
-
 import orjson
 
-from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, default_level
 from memlineage.model.scope import Scope, Visibility, Wall
-from memlineage.store.database import Connection, ids
-from memlineage.store.sql import QUERIES
-from memlineage.store.wake import Numbers, Wake
+from memlineage.store.database import Connection
+from memlineage.store.wake import Registered
 
 __all__ = ["Names"]
-
-
-Place = tuple[int, int, int]
-"""What never changes of a version: its own integer id, its unit's, and its wall's."""
-_VERSIONS: Final = 16_384
-"""Places that are remembered, some 300 bytes each."""
 
 
 class NameCache:
@@ -35,7 +24,6 @@ class NameCache:
         self.principal_ids: dict[str, int] = {}
         self.walls: dict[int, Wall] = {}
         self.wall_ids: dict[Wall, tuple[int, int]] = {}
-        self.versions: dict[Ref, Place] = {}
 
     def absorb(self, fresh: NameCache) -> None:
         """Take over what a finished transaction learned."""
@@ -43,9 +31,6 @@ class NameCache:
         self.principal_ids.update(fresh.principal_ids)
         self.walls.update(fresh.walls)
         self.wall_ids.update(fresh.wall_ids)
-        if len(self.versions) > _VERSIONS:
-            self.versions.clear()
-        self.versions.update(fresh.versions)
 
 
 class Names:
@@ -54,17 +39,11 @@ class Names:
     What it learns is kept apart until `keep()`: a write that rolls back takes its new integers with it.
     """
 
-    def __init__(self, connection: Connection, shared: NameCache, wake: Wake | None = None) -> None:
+    def __init__(self, connection: Connection, shared: NameCache, registered: Registered | None = None) -> None:
         self._connection = connection
         self._shared = shared
         self._fresh = NameCache()
-        self._levels: dict[int, int] = {} if wake is None else wake.levels
-        self._verifiers: dict[str, bool] = {} if wake is None else wake.verifiers
-        self._refs: dict[int, Ref] = {}
-
-    def wake(self, numbers: Numbers, moment: tuple[int, int]) -> Wake | None:
-        """What the next write may go by."""
-        return numbers.wake(moment, self._levels, self._verifiers)
+        self.registered = Registered() if registered is None else registered
 
     def keep(self) -> None:
         """The transaction is committed, or only read: share what it learned."""
@@ -89,15 +68,15 @@ class Names:
 
     def level(self, p: int) -> Integrity:
         """The level of a principal as registered now, else its default."""
-        if p not in self._levels:
-            registered = self._connection.execute("SELECT level FROM principal WHERE p = ?", (p,)).get
-            self._levels[p] = default_level(self.principal(p)) if registered is None else registered
-        return Integrity(self._levels[p])
+        level = self.registered.levels.get(p)
+        if level is None:
+            level = self._connection.execute("SELECT level FROM principal WHERE p = ?", (p,)).get
+            level = self.registered.levels[p] = int(default_level(self.principal(p)) if level is None else level)
+        return Integrity(level)
 
     def forget_level(self, p: int) -> None:
         """A level was registered in this transaction: read it again, and leave alone what other writes go by."""
-        self._levels = {known: level for known, level in self._levels.items() if known != p}
-        self._verifiers = {}
+        self.registered = self.registered.without(p)
 
     def level_of(self, name: str) -> Integrity:
         """The level of a principal by name; one never seen has its default."""
@@ -106,10 +85,10 @@ class Names:
 
     def is_verifier(self, name: str) -> bool:
         """Whether a principal was registered as a verifier."""
-        known = self._verifiers.get(name)
+        known = self.registered.verifiers.get(name)
         if known is None:
             found = self._connection.execute("SELECT verifier FROM principal WHERE name = ?", (name,)).get
-            known = self._verifiers[name] = bool(found)
+            known = self.registered.verifiers[name] = bool(found)
         return known
 
     def wall(self, w: int) -> Wall:
@@ -151,30 +130,6 @@ class Names:
             (wall.tenant, wall.user, agent),
         ).get
         return found
-
-    def find_version(self, ref: Ref) -> Place | None:
-        """Where a version stands, if there is such a one. Writers only: what they learn is newer than some reader."""
-        known = self._shared.versions.get(ref) or self._fresh.versions.get(ref)
-        if known is None:
-            known = self._connection.execute(QUERIES["place_of"], ref).get
-            if known is None:
-                return None
-            self._fresh.versions[ref] = known
-        self._refs[known[0]] = ref
-        return known
-
-    def keep_version(self, ref: Ref, place: Place) -> None:
-        """A version was written."""
-        self._fresh.versions[ref] = place
-        self._refs[place[0]] = ref
-
-    def refs_of(self, numbers: Iterable[int]) -> Mapping[int, Ref]:
-        """The refs of these versions, and of all others that this transaction has met. Writers only."""
-        missing = [n for n in numbers if n not in self._refs]
-        if missing:
-            for n, unit, version in self._connection.execute(QUERIES["refs"], (ids(missing),)):
-                self._refs[n] = Ref(unit, version)
-        return self._refs
 
     def _find_or_make_wall(self, wall: Wall) -> tuple[int, int]:
         fields = (wall.tenant, wall.user, wall.agent, wall.session, wall.visibility.value)

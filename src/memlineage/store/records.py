@@ -11,7 +11,7 @@ import orjson
 
 from memlineage.model.scope import Wall
 
-__all__ = ["RECORD_LAYOUT", "EventKind", "NewEdge", "NewVersion", "Said", "record_bytes", "spans"]
+__all__ = ["RECORD_LAYOUT", "EventKind", "NewEdge", "NewVersion", "Said", "WriteEvent", "record_bytes", "spans"]
 
 
 RECORD_LAYOUT: Final = 1
@@ -37,7 +37,7 @@ class EventKind(enum.IntEnum):
 # class while each says the same as all members before it and as nothing else (schema.sql, table `alike`).
 
 
-class NewEdge(msgspec.Struct, frozen=True, gc=False):
+class NewEdge(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """An edge about to be written: parent by integer id, role and weight (millionths) as numbers."""
 
     parent: int
@@ -45,14 +45,14 @@ class NewEdge(msgspec.Struct, frozen=True, gc=False):
     weight: int
 
 
-class Said(msgspec.Struct, frozen=True):
+class Said(msgspec.Struct, frozen=True, gc=False):
     """An earlier version of the unit that says the same: by integer id, and by version number."""
 
     n: int
     version: int
 
 
-class NewVersion(msgspec.Struct, frozen=True, kw_only=True):
+class NewVersion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A version about to be written: every authoritative value, none derived.
 
     Attributes are those of `Unit` and `Lineage`, times in microseconds, confidence in millionths,
@@ -90,6 +90,35 @@ class NewVersion(msgspec.Struct, frozen=True, kw_only=True):
     same_as: tuple[Said, ...] = ()
     integrity: int
     quarantine: str | None = None
+
+
+class WriteEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The event of a write. Its fields stand in the order of their names and hold integers, hex digits and ids only:
+    as encoded it is what `canonical` makes of the same mapping, without a walk through it.
+
+    Attributes:
+        content: commitment to the content.
+        edges: what it was written with.
+        kind: 1.
+        n: integer id of the version.
+        record: commitment to `record_bytes`.
+        same: the newest of a class of versions that say the same, which it joins; else spans of such versions.
+        seq: number of the event.
+        ts_us: when it was recorded.
+        unit: id of its unit.
+        version: its version number.
+    """
+
+    content: str
+    edges: tuple[NewEdge, ...]
+    kind: int
+    n: int
+    record: str
+    same: int | list[list[int]]
+    seq: int
+    ts_us: int
+    unit: str
+    version: int
 
 
 def spans(versions: Iterable[int]) -> list[list[int]]:

@@ -41,6 +41,14 @@ class States:
         self._load({n >> BLOCK_SHIFT for n in numbers})
         return {n: self.code(n) for n in numbers}
 
+    def troubled(self, numbers: Collection[int]) -> list[int]:
+        """Those of these versions that something speaks against: most often none, in blocks without a row."""
+        needed = {n >> BLOCK_SHIFT for n in numbers}
+        if not needed <= self._blocks.keys():
+            self._load(needed)
+        filled = {b for b in needed if self._blocks[b] is not None}
+        return [n for n in numbers if n >> BLOCK_SHIFT in filled and self.code(n)] if filled else []
+
     def state(self, n: int) -> State:
         """The state of one version."""
         return unpack(self.code(n))

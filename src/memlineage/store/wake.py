@@ -13,13 +13,31 @@ import msgspec
 
 from memlineage.store.database import Connection
 
-__all__ = ["NEVER", "Numbers", "Wake"]
+__all__ = ["NEVER", "Numbers", "Registered", "Wake"]
 
 NEVER: Final = 2**63 - 1
 """Later than every instant."""
 
 Moment = tuple[int, int]
 """How often this process has committed, and how often anybody has, as far as this connection knows."""
+
+
+class Registered:
+    """What principals are registered as, as far as anybody asked. Shared, so whoever registers something makes
+    another one: it may yet be rolled back.
+
+    Attributes:
+        levels: by integer.
+        verifiers: who may verify, by name.
+    """
+
+    def __init__(self, levels: dict[int, int] | None = None) -> None:
+        self.levels: dict[int, int] = {} if levels is None else levels
+        self.verifiers: dict[str, bool] = {}
+
+    def without(self, p: int) -> Registered:
+        """The same but for one principal."""
+        return Registered({known: level for known, level in self.levels.items() if known != p})
 
 
 class Wake(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +49,7 @@ class Wake(msgspec.Struct, frozen=True, kw_only=True):
         ts_us: its time.
         free: the next version's integer id.
         due_us: when the first version runs out of time of which no event says so; `NEVER` if none will.
-        levels: registered levels, as far as anybody asked. Shared; whoever registers something leaves it alone.
-        verifiers: the same for who may verify.
+        registered: what principals are registered as.
     """
 
     moment: Moment
@@ -40,8 +57,7 @@ class Wake(msgspec.Struct, frozen=True, kw_only=True):
     ts_us: int
     free: int
     due_us: int
-    levels: dict[int, int]
-    verifiers: dict[str, bool]
+    registered: Registered
 
     def holds(self, now: Moment) -> bool:
         """Whether that transaction was committed and is the last one that anybody committed."""
@@ -90,14 +106,18 @@ class Numbers:
         if until_us is not None and self.due_us is not None:
             self.due_us = min(self.due_us, until_us)
 
-    def wake(self, moment: Moment, levels: dict[int, int], verifiers: dict[str, bool]) -> Wake | None:
+    def wake(self, moment: Moment, registered: Registered) -> Wake | None:
         """What the next write may go by; None if nobody has looked ahead, or more was written than that."""
         if self.due_us is None or not self._lasts:
             return None
         return Wake(
-            moment=moment, seq=self.seq, ts_us=self.last_us, free=self._free_now(), due_us=self.due_us,
-            levels=levels, verifiers=verifiers,
-        )  # fmt: skip
+            moment=moment,
+            seq=self.seq,
+            ts_us=self.last_us,
+            free=self._free_now(),
+            due_us=self.due_us,
+            registered=registered,
+        )
 
     def _free_now(self) -> int:
         if self._free is None:

@@ -9,34 +9,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
+import msgspec
 import orjson
 
 from memlineage.ledger.hashing import SALT_BYTES, canonical, commitment, leaf_hash
 from memlineage.lineage.graph import own_code
 from memlineage.lineage.settling import FewSettled, Settlement, settle
 from memlineage.lineage.standing import standing_of, troubles_nobody
-from memlineage.model.content import form_key
 from memlineage.model.ids import Ref
 from memlineage.model.principal import HOST
 from memlineage.model.state import DIFFERS, LOST, OWN_MASK, QUARANTINED, STANDING_MASK, CauseKind, pack
 from memlineage.model.unit import CARRYING, TAU_MICRO
 from memlineage.store.database import Connection, ids
-from memlineage.store.forms import Forms
+from memlineage.store.earlier import Earlier, PlaceCache
 from memlineage.store.graph import StoreGraph
 from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
-from memlineage.store.records import EventKind, NewEdge, NewVersion, record_bytes, spans
+from memlineage.store.records import EventKind, NewEdge, NewVersion, WriteEvent, record_bytes, spans
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 from memlineage.store.tiles import TILE_WIDTH, close_tiles
 from memlineage.store.wake import Numbers, Wake
 
 __all__ = ["Writer"]
-
-_LASTING: Final = frozenset({EventKind.WRITE, EventKind.PRINCIPAL})
-"""Events after which the next version to run out of time is still the one that was."""
 
 
 class Writer:
@@ -55,12 +52,13 @@ class Writer:
         *,
         actor: str = HOST,
         wake: Wake | None = None,
+        places: PlaceCache | None = None,
         index: KeptIndex | None = None,
     ) -> None:
         self.connection = connection
         self.names = names
         self.states = States(connection)
-        self.forms = Forms(connection)
+        self.earlier = Earlier(connection, {} if places is None else places)
         self.numbers = Numbers(connection, wake)
         self.actor = actor
         self.now_us = max(now_us, self.numbers.last_us)
@@ -83,11 +81,12 @@ class Writer:
         return self._graph
 
     def event(self, kind: EventKind, body: dict[str, Any]) -> int:
-        """Append one event to the ledger; returns its `seq`."""
-        if kind != EventKind.WRITE:  # a new unit changes nothing that was there; `write_version` knows of revisions
-            self._graph = None
-        seq = self.numbers.next_event(self.now_us, lasting=kind in _LASTING)
-        data = canonical({"kind": int(kind), "seq": seq, "ts_us": self.now_us, **body})
+        """Append one event to the ledger; returns its `seq`. Those of writes come from `write_version`."""
+        self._graph = None
+        seq = self.numbers.next_event(self.now_us, lasting=kind == EventKind.PRINCIPAL)
+        return self._append(kind, seq, canonical({"kind": int(kind), "seq": seq, "ts_us": self.now_us, **body}))
+
+    def _append(self, kind: EventKind, seq: int, data: bytes) -> int:
         self.connection.execute(QUERIES["put_event"], (seq, self.now_us, int(kind), data, leaf_hash(data)))
         if seq % TILE_WIDTH == 0:
             close_tiles(self.connection, seq)
@@ -119,19 +118,21 @@ class Writer:
             self._releveled |= {n for (n,) in self.connection.execute(QUERIES["by_principal"], (p,))}
         return p
 
-    def write_version(self, new: NewVersion, vector: bytes | None, terms: str) -> int:
-        """Write one version with its edges, verdicts, first causes, text and vector; returns its integer id."""
+    def write_version(self, new: NewVersion, form: bytes, vector: bytes | None, terms: str) -> int:
+        """Write one version with its edges, verdicts, first causes, text and vector; returns its integer id.
+
+        `form`, `vector` and `terms` are derived from the content: the key of its normal form, its embedding, its terms.
+        """
         n = self.numbers.next_version()
         w, ns = self.names.intern_wall(new.wall)
-        creator, actor, owner = (self.principal(name) for name in (new.creator, new.actor, new.owner))
+        creator, actor, owner = self.principal(new.creator), self.principal(new.actor), self.principal(new.owner)
         salt = os.urandom(2 * SALT_BYTES)
         alike = self._class_of([said.n for said in new.same_as])
-        seq = self.event(EventKind.WRITE, self._write_body(n, new, salt, regular=alike is not None))
+        seq = self._append_write(n, new, salt, regular=alike is not None)
         if new.unit is not None:
             self._graph = None
         u = self._write_unit(n, w, new)
         g = self.names.intern_contest(new.wall, new.subject, new.key) if new.competes else 0
-        form = form_key(new.content)
         self.connection.execute(
             QUERIES["put_version"],
             (
@@ -145,8 +146,7 @@ class Writer:
         self._write_edges(n, 0, new.edges)
         self._write_alike(n, [said.n for said in new.same_as], alike)
         self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
-        self.names.keep_version(Ref(new.id, new.version), (n, u, w))
-        self.forms.add(form, n, ns)
+        self.earlier.add(Ref(new.id, new.version), (n, u, w), form, ns)
         self.numbers.runs_out(new.valid_until)
         if new.quarantine is not None:
             self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
@@ -155,17 +155,22 @@ class Writer:
         self._mark_written(n, u, new, plain=g == 0)
         return n
 
-    def _write_body(self, n: int, new: NewVersion, salt: bytes, *, regular: bool) -> dict[str, Any]:
+    def _append_write(self, n: int, new: NewVersion, salt: bytes, *, regular: bool) -> int:
         same = [said.version for said in new.same_as]
-        return {
-            "content": commitment(salt[:SALT_BYTES], new.content.encode()),
-            "edges": [[edge.parent, edge.role, edge.weight] for edge in new.edges],
-            "n": n,
-            "record": commitment(salt[SALT_BYTES:], record_bytes(new)),
-            "same": same[-1] if regular else spans(same),
-            "unit": new.id,
-            "version": new.version,
-        }
+        seq = self.numbers.next_event(self.now_us, lasting=True)
+        event = WriteEvent(
+            content=commitment(salt[:SALT_BYTES], new.content.encode()),
+            edges=new.edges,
+            kind=int(EventKind.WRITE),
+            n=n,
+            record=commitment(salt[SALT_BYTES:], record_bytes(new)),
+            same=same[-1] if regular else spans(same),
+            seq=seq,
+            ts_us=self.now_us,
+            unit=new.id,
+            version=new.version,
+        )
+        return self._append(EventKind.WRITE, seq, msgspec.json.encode(event))
 
     def _class_of(self, same: Sequence[int]) -> int | None:
         """The class that a version joins: it says the same as all of its members, and as nothing else."""
@@ -209,7 +214,7 @@ class Writer:
 
     def _settle_alone(self, n: int, edges: Iterable[NewEdge]) -> None:
         strong = {edge.parent for edge in edges if edge.weight >= TAU_MICRO and edge.role in CARRYING}
-        if not any(self.states.codes(strong).values()):
+        if not self.states.troubled(strong):
             return
         graph = self.graph()
         nodes = graph.load(strong)
@@ -314,6 +319,7 @@ class Writer:
         graph = self.graph()
         settlement = settle(graph, self._seeds, self._releveled)
         self._put(graph, settlement)
+        self.earlier.forget_levels()
         for n, own in self._own_before.items():  # the rules saw the own state as it is now already
             settlement.remember(n, own)
         self._own_before = {}
