@@ -35,26 +35,25 @@ class Shelf:
     """Where filled memories are made and kept."""
 
     def __init__(self, work: Path, kept: Path | None = None) -> None:
-        """`work` is for this run. `kept`, if given, keeps what was filled for the next."""
+        """`work` is for this run. `kept`, if given, keeps what was filled for the next run as well."""
         self.work = work
-        self._kept = kept
-        if kept is not None:
-            kept.mkdir(parents=True, exist_ok=True)
+        self._kept = work / "filled" if kept is None else kept
+        self._kept.mkdir(parents=True, exist_ok=True)
 
     def take(self, name: str, fill: Callable[[Memory], dict[str, str]]) -> Filled:
         """A copy of the memory of that name, filled by `fill` if nobody did yet."""
         path = self.work / f"{name}.db"
-        kept = None if self._kept is None else self._kept / f"{name}-format-{FORMAT}-{_REVISION}.db"
-        if kept is not None and kept.exists():
-            shutil.copyfile(kept, path)
-            return Filled(path=path, refs=msgspec.json.decode(_notes(kept).read_bytes(), type=dict[str, str]))
-        with open_memory(path, durability="normal") as memory:
-            refs = fill(memory)
-        if kept is not None:
-            _notes(kept).write_bytes(msgspec.json.encode(refs))
-            shutil.copyfile(path, kept.with_suffix(".part"))
-            kept.with_suffix(".part").rename(kept)
-        return Filled(path=path, refs=refs)
+        for left in self.work.glob(f"{path.name}*"):  # what an earlier copy had beside it is not this one's
+            left.unlink()
+        kept = self._kept / f"{name}-format-{FORMAT}-{_REVISION}.db"
+        if not kept.exists():
+            fresh = kept.with_suffix(".part")
+            fresh.unlink(missing_ok=True)
+            with open_memory(fresh, durability="normal") as memory:
+                _notes(kept).write_bytes(msgspec.json.encode(fill(memory)))
+            fresh.rename(kept)
+        shutil.copyfile(kept, path)
+        return Filled(path=path, refs=msgspec.json.decode(_notes(kept).read_bytes(), type=dict[str, str]))
 
 
 def _notes(path: Path) -> Path:
