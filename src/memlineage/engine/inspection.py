@@ -11,13 +11,15 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.inputs import Target
+from memlineage.engine.reach import Reach, reach
 from memlineage.engine.results import Affected, Impact, Page, Trace
 from memlineage.engine.snapshot import Snapshot
 from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.explain import Explanation, explain
 from memlineage.lineage.graph import shown_of
-from memlineage.lineage.paths import SAME, ancestry, chain, descent, topological
+from memlineage.lineage.paths import ancestry, chain, topological
 from memlineage.lineage.settling import settle
+from memlineage.model.ids import Ref
 from memlineage.model.state import CauseKind, Status
 from memlineage.model.unit import Unit
 from memlineage.store.database import fetch
@@ -69,22 +71,19 @@ class Inspection:
         with self._core.read() as snapshot:
             n = snapshot.resolve(acting.scope, target).n
             root = self._permitted(snapshot, acting, [n])[0]
-            reached = descent(snapshot.graph, [n])
-            below = [m for m, hop in reached.items() if hop is not None and hop.justification != SAME]
-            order = topological(below, snapshot.graph.children(reached))
-            nodes = snapshot.graph.load(order)
+            reached = reach(snapshot.graph, n)
             units = {
                 m: unit
-                for m, unit in snapshot.units(order).items()
+                for m, unit in snapshot.units(reached.below).items()
                 # An action is written when it starts and when it ends; how it ended is what matters.
-                if acting.scope.sees(unit.wall) and (unit.kind != "action" or nodes[m].current)
+                if acting.scope.sees(unit.wall) and (unit.kind != "action" or snapshot.graph.node(m).current)
             }
-            refs = snapshot.refs(list(reached))
-            would_be = self._if_invalid(snapshot, n, below)
+            paths = _paths(snapshot, n, reached)
+            would_be = self._if_invalid(snapshot, n, reached.below)
             affected = tuple(
                 Affected(
                     unit=unit,
-                    path=tuple(refs[step] for step in chain(reached, m)),
+                    path=paths[m],
                     would_be=would_be[m],
                     compensation=self._compensation(unit),
                 )
@@ -123,3 +122,12 @@ class Inspection:
         """Where a unit came from, what it rests on, and why it may or may not be used, in words."""
         found = self.trace(acting, target)
         return explain(found.target, found.units, hidden=found.hidden, lang=lang)
+
+
+def _paths(snapshot: Snapshot, n: int, reached: Reach) -> dict[int, tuple[Ref, ...]]:
+    """The shortest path from a version to each step below it, each made of the one before."""
+    refs = snapshot.refs(reached.steps)
+    paths: dict[int, tuple[Ref, ...]] = {n: (refs[n],)}
+    for step in reached.steps[1:]:
+        paths[step] = (*paths[reached.via[step]], refs[step])
+    return paths

@@ -236,6 +236,12 @@ class Structure:
     actions: Ints
     limit: int = 0
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether every parent comes before its child, those of later justifications included."""
+        counts = np.diff(self.late.parents.starts)
+        return bool((self.late.parents.ends < np.repeat(self.late.children, counts)).all())
+
     def children(self, ids: Ints) -> Ints:
         """Strong carrying children of these, with repetitions."""
         found = [relation.of(ids)[1] for relation in self.down]

@@ -7,8 +7,9 @@ level with one query. Ties are broken by the smaller id: the same lineage always
 from __future__ import annotations
 
 import heapq
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, overload
 
 from memlineage.lineage.graph import Hop
 from memlineage.model.unit import MICRO, Role
@@ -41,8 +42,14 @@ class Walkable(Protocol):
         ...
 
 
-def descent(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
+@overload
+def descent(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]: ...
+@overload
+def descent(graph: Walkable, start: Iterable[int], *, most: int) -> dict[int, Hop | None] | None: ...
+def descent(graph: Walkable, start: Iterable[int], *, most: int = sys.maxsize) -> dict[int, Hop | None] | None:
     """Every version that descends from `start` (revisions apart), each with the hop that reached it first.
+
+    None if there are more than `most`.
 
     What hangs on an earlier version that says the same as a later one hangs on the later one as well: the way
     there leads over a hop of justification `SAME`.
@@ -52,12 +59,14 @@ def descent(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
         same = [Hop(older, newer, SAME, Role.DEPENDS, MICRO) for older, newer in graph.said_before(ids)]
         return [*graph.children(ids), *same]
 
-    return _walk(start, down, lambda hop: hop.child)
+    return _walk(start, down, lambda hop: hop.child, most)
 
 
 def ancestry(graph: Walkable, start: Iterable[int]) -> dict[int, Hop | None]:
     """Every version that `start` descends from (revisions apart), each with the hop that reached it first."""
-    return _walk(start, graph.parents, lambda hop: hop.parent)
+    reached = _walk(start, graph.parents, lambda hop: hop.parent, sys.maxsize)
+    assert reached is not None
+    return reached
 
 
 def roots(graph: Walkable, start: Iterable[int]) -> set[int]:
@@ -67,7 +76,7 @@ def roots(graph: Walkable, start: Iterable[int]) -> set[int]:
     return above.keys() - written
 
 
-def _walk(start: Iterable[int], step: Step, end: Callable[[Hop], int]) -> dict[int, Hop | None]:
+def _walk(start: Iterable[int], step: Step, end: Callable[[Hop], int], most: int) -> dict[int, Hop | None] | None:
     reached: dict[int, Hop | None] = dict.fromkeys(sorted(set(start)))
     wave = list(reached)
     while wave:
@@ -76,6 +85,8 @@ def _walk(start: Iterable[int], step: Step, end: Callable[[Hop], int]) -> dict[i
             if hop.role != Role.REVISES and end(hop) not in reached:
                 reached[end(hop)] = hop
                 following.append(end(hop))
+        if len(reached) > most:
+            return None
         wave = following
     return reached
 
@@ -96,7 +107,9 @@ def chain(reached: dict[int, Hop | None], end: int) -> list[int]:
 
 def topological(ids: Collection[int], hops: Iterable[Hop]) -> list[int]:
     """These versions with every parent before its children; ties by id."""
-    inside = set(ids)
+    inside, hops = set(ids), list(hops)
+    if all(hop.parent < hop.child for hop in hops):  # but for late edges, ids rise along every edge
+        return sorted(inside)
     below: dict[int, set[int]] = {}
     waiting = dict.fromkeys(inside, 0)
     for hop in hops:

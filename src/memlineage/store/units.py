@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -121,13 +121,19 @@ def _in_the_table(edge: NewEdge) -> tuple[int, int]:
     return edge.parent, edge.role
 
 
+# A look into a tuple takes a tenth of the time of calling an enumeration.
+_ROLES: Final = tuple(Role)
+_STANDINGS: Final = tuple(Standing)
+_LEVELS: Final = tuple(Integrity)
+
+
 def _edges(connection: Connection, wanted: Iterable[int]) -> dict[int, list[Edge]]:
     found: dict[int, list[Edge]] = {}
     for child, justification, _, role, weight, unit, version in connection.execute(
         QUERIES["unit_edges"], (ids(wanted),)
     ):
         edge = Edge(
-            parent=Ref(unit, version), weight=weight / MICRO, role=Role(role), justification=justification
+            parent=Ref(unit, version), weight=weight / MICRO, role=_ROLES[role], justification=justification
         )  # fmt: skip
         found.setdefault(child, []).append(edge)
     return found
@@ -184,8 +190,8 @@ def _unit(
         owner=names.principal(owner),
         pinned=bool(pinned),
         metadata=orjson.loads(metadata),
-        integrity=Integrity(integrity),
-        standing=Standing(standing),
+        integrity=_LEVELS[integrity],
+        standing=_STANDINGS[standing],
         status=shown(shift.own.get(n, state.own), shift.winner.get(n, state.lost), standing),
         causes=tuple(causes.get(n, ())),
         valid_from=from_us(ts, offset),
