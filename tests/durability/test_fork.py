@@ -60,6 +60,7 @@ ACTS = {
     "get": "lambda: trip.get(unit)",
     "retrieve": "lambda: trip.retrieve('Kyoto')",
     "decisions": "lambda: memory.decisions()",
+    "checkpoint": "lambda: memory.checkpoint()",
     "reembed": "lambda: memory.reembed()",
 }
 

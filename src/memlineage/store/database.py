@@ -31,6 +31,7 @@ FORMAT: Final = 2
 MEMORY: Final = ":memory:"
 APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is
 _BUSY_MS: Final = 30_000
+_WRITABLE: Final = apsw.SQLITE_OPEN_READWRITE
 _WAL_PAGES: Final = 4_000
 """After how many pages (16 MB) the write-ahead log goes into the file: every store touches the same few, once each."""
 
@@ -70,11 +71,11 @@ class Database:
             self._hold.take()
             self._prepare(self._writer)
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self, flags: int = _WRITABLE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
         if self.path == MEMORY:
             connection = apsw.Connection(MEMORY)
         else:
-            connection = apsw.Connection(str(Path(self.path)), vfs=self._vfs)
+            connection = apsw.Connection(str(Path(self.path)), flags=flags, vfs=self._vfs)
         self._hold.add(connection)
         connection.set_busy_timeout(_BUSY_MS)
         _patiently(lambda: self._refuse_foreign(connection))
@@ -137,6 +138,7 @@ class Database:
     @contextmanager
     def durably(self) -> Iterator[None]:
         """What commits inside survives power loss with everything before it, whatever `durability` says."""
+        self._hold.check_process()
         with self._lock, self._translated():
             self._refuse_if_closed()
             self._writer.pragma("synchronous", "FULL")
@@ -162,11 +164,11 @@ class Database:
                 yield self._writer
             return
         with self._translated():
-            connection = self._reader()
             if self._is_reading():
-                yield connection
+                yield self._reader()
                 return
             self._hold.check_file()
+            connection = self._reader()
             self._undo_leftovers(connection)
             holder = _Holder()
             self._local.holder = weakref.ref(holder)
@@ -194,7 +196,7 @@ class Database:
         self._refuse_if_closed()
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._connect()
+            connection = self._connect(_WRITABLE)
             connection.pragma("query_only", 1)
             self._local.connection = connection
             self._readers.add(connection)
@@ -276,7 +278,10 @@ _CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     ),
     (apsw.FullError, "the disk is full; nothing was written: free some space and try again"),
     (apsw.ReadOnlyError, "the file or its folder is read-only; nothing was written: check the permissions"),
-    (apsw.CantOpenError, "cannot open the file; check that its folder exists and can be written"),
+    (
+        apsw.CantOpenError,
+        "cannot open the file; check that its folder exists and can be written, and that not too many files are open",
+    ),
     (apsw.NotADBError, "the file is not a SQLite database; choose another path, or restore a backup"),
     (apsw.IOError, "the disk reported an error; whether the act is recorded is not sure: check the disk and try again"),
 )

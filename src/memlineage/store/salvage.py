@@ -57,7 +57,8 @@ def find_damage(connection: apsw.Connection) -> Damage:
 def make_anew(connection: apsw.Connection, names: Iterable[str]) -> None:
     """Create these structures again, in the caller's transaction: indexes filled from their tables, tables empty."""
     with closing(_fresh()) as fresh:
-        known = fresh.execute("SELECT name, tbl_name, sql FROM sqlite_schema ORDER BY rootpage").fetchall()
+        listed = fresh.execute("SELECT name, tbl_name, sql FROM sqlite_schema ORDER BY rootpage")
+        known = [(str(own), str(of), sql) for own, of, sql in listed]
     wanted = set(names)
     for name in sorted(wanted):
         if any(own == name and of in wanted and of != name for own, of, _ in known):
@@ -70,7 +71,7 @@ def make_anew(connection: apsw.Connection, names: Iterable[str]) -> None:
             connection.execute("PRAGMA writable_schema = RESET")
         for own, sql in hit:
             if sql is not None and _whole(own) == own:
-                connection.execute(sql)
+                connection.execute(str(sql))
 
 
 def _tables(connection: apsw.Connection) -> list[str]:
@@ -82,7 +83,7 @@ def _hit(connection: apsw.Connection, table: str, roots: dict[int, str]) -> Iter
     """The trees of one table that are damaged."""
     said: list[str] = []
     try:
-        for (text,) in connection.execute(f"PRAGMA integrity_check({table})"):
+        for (text,) in connection.execute("SELECT * FROM pragma_integrity_check(?)", (table,)):
             said += str(text).splitlines()
     except apsw.Error as error:
         said = said or [str(error)]
