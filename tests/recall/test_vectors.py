@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from memlineage.errors import InvalidInputError
 from memlineage.recall.embedding import to_blob
-from memlineage.recall.vectors import Likeness, best_places, from_blob, from_blobs, places_above
+from memlineage.recall.vectors import Likeness, best_places, distinct, from_blob, from_blobs, places_above
 
 DIMENSION = 8
 
@@ -104,6 +104,11 @@ def test_a_query_of_zeros_finds_nothing() -> None:
 def test_the_greatest_are_found_and_of_equal_ones_the_first(scores: list[int], k: int) -> None:
     wanted = sorted(sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:k])
     assert best_places(np.array(scores, dtype=np.float64), k).tolist() == wanted
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_places_come_once_and_in_order(places: list[int]) -> None:
+    assert distinct(np.array(places, dtype=np.intp)).tolist() == sorted(set(places))
 
 
 def test_a_mask_or_query_of_another_shape_is_refused() -> None:

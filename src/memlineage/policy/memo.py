@@ -221,7 +221,14 @@ def _outcome(comparison: Compare) -> Question:
         notes = Notes()
         return _answer(holds(comparison, facts, notes), notes)
 
-    return ask
+    sides = [side for side in (comparison.left, comparison.right) if side is not None and not isinstance(side, Literal)]
+    return ask if len(sides) > 1 else _unless_absent(sides[0].origin, sides[0].path, ask)
+
+
+def _unless_absent(origin: Origin, path: str, ask: Question) -> Question:
+    """What a comparison makes of nothing is always the same, and nothing is what most fields hold."""
+    of_nothing = ask(Facts(now_us=0))
+    return lambda facts: of_nothing if look_up(_source(facts, origin), path) is None else ask(facts)
 
 
 def _fit(wanted: tuple[str, ...], origin: Origin, name: str) -> Question:

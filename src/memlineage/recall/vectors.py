@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Likeness", "best_places", "from_blob", "from_blobs", "places_above"]
+__all__ = ["Likeness", "best_places", "distinct", "from_blob", "from_blobs", "places_above"]
 
 _SPARSE: Final = 4
 """With fewer than one row in this many allowed, gathering them is cheaper than scoring all."""
@@ -100,12 +100,13 @@ class Likeness:
         """The rows that the rounding of 32 bits cannot exclude from the best k."""
         if allowed is None:
             return places_above(self._coarse(), k, self._slack)
-        chosen = np.flatnonzero(allowed)
-        if not len(chosen):
-            return chosen
-        if self._every is None and len(chosen) * _SPARSE < len(self._rows):
-            return chosen[places_above(self._rows[chosen] @ self._query, k, self._slack)]
-        return chosen[places_above(self._coarse()[chosen], k, self._slack)]
+        count = int(np.count_nonzero(allowed))
+        if self._every is None and count * _SPARSE < len(self._rows):
+            chosen = np.flatnonzero(allowed)
+            return np.asarray(chosen[places_above(self._rows[chosen] @ self._query, k, self._slack)])
+        if k >= count:
+            return np.flatnonzero(allowed)
+        return places_above(np.where(allowed, self._coarse(), -np.inf), k, self._slack)
 
     def _coarse(self) -> NDArray[np.float32]:
         if self._every is None:
@@ -132,6 +133,14 @@ def places_above(scores: NDArray[Any], k: int, slack: Any = 0.0) -> NDArray[np.i
     places = _thinned(scores, k, slack)
     kept = scores[places]
     return np.asarray(places[kept >= _kth(kept, k) - slack])
+
+
+def distinct(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """These places, each once, in rising order. (`np.unique` takes five times as long for a few hundred.)"""
+    ordered = np.sort(places)
+    first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
 
 
 def _kth(scores: NDArray[Any], k: int) -> Any:

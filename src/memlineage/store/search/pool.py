@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.model.state import Standing, unpack
-from memlineage.recall.vectors import Likeness
-from memlineage.store.database import Connection
+from memlineage.recall.vectors import Likeness, distinct
+from memlineage.store.database import Connection, ids
 from memlineage.store.places import Places
 from memlineage.store.search.columns import Columns
 from memlineage.store.search.postings import Posting, best_matching
@@ -30,6 +30,7 @@ _PLACES: Final[dict[str, type]] = {
     "root": np.bool_, "fan_out": np.int32, "depth": np.int8, "recorded_us": np.int64, "confidence": np.float64,
     "pinned": np.bool_,
 }  # fmt: skip
+_PLAIN_BLOCK: Final = bytes(BLOCK_SIZE)
 # Per state byte: whether a version is plainly out of use.
 _OUT: Final = np.array([bool(s.own or s.lost or s.standing == Standing.CONTAMINATED) for s in map(unpack, range(256))])
 
@@ -116,7 +117,7 @@ class Part:
 
     def living(self, connection: Connection) -> NDArray[np.bool_]:
         """Which of the allowed rows are not plainly out of use."""
-        alive = ~_OUT[_codes(connection, self.columns.n)]
+        alive = ~_out_of(connection, self.columns.n)
         return alive if self.allowed is None else alive & self.allowed
 
 
@@ -140,10 +141,15 @@ def draw(connection: Connection, parts: Sequence[Part], size: int) -> Pool:
         )  # fmt: skip
     crowd = _Crowd(connection, parts, size)
     near, text = crowd.best(Part.nearest), crowd.best(Part.best_matching)
-    full = [found.at for found in (near, text) if len(found.at) == size]
-    if full and crowd.any_out(np.concatenate(full)):
-        near, text = crowd.with_the_living(Part.nearest, near), crowd.with_the_living(Part.best_matching, text)
-    positions = np.union1d(near.at, text.at)
+    positions = distinct(np.concatenate([near.at, text.at]))
+    if len(near.at) == size or len(text.at) == size:
+        out = crowd.out(positions)
+        if out[np.searchsorted(positions, near.at)].any():
+            near = crowd.with_the_living(Part.nearest, near)
+        if out[np.searchsorted(positions, text.at)].any():
+            text = crowd.with_the_living(Part.best_matching, text)
+        if out.any():
+            positions = distinct(np.concatenate([near.at, text.at]))
     cosine, matched = np.zeros(len(positions)), np.zeros(len(positions))
     place = np.searchsorted(positions, near.at)
     cosine[place] = near.scores
@@ -178,19 +184,27 @@ class _Crowd:
         return self._best(side, [part.allowed for part in self._parts])
 
     def with_the_living(self, side: _Side, found: _Found) -> _Found:
-        """The same, with the best of the living where these could have been crowded out."""
-        if len(found.at) < self._size or not self.any_out(found.at):
+        """The same, with the best of the living where the dead among these could have crowded them out."""
+        if len(found.at) < self._size:
             return found
         if self._alive is None:
             self._alive = [part.living(self._connection) for part in self._parts]
         living = self._best(side, self._alive)
-        at, first = np.unique(np.concatenate([found.at, living.at]), return_index=True)
-        return _Found(at, np.concatenate([found.scores, living.scores])[first])
+        at, scores = np.concatenate([found.at, living.at]), np.concatenate([found.scores, living.scores])
+        order = np.argsort(at, kind="stable")
+        at, scores = at[order], scores[order]
+        first = np.append(True, at[1:] != at[:-1])
+        return _Found(at[first], scores[first])
 
-    def any_out(self, positions: NDArray[np.intp]) -> bool:
-        """Whether one of these is plainly out of use."""
-        numbers = np.sort(self.column("n", np.sort(positions)))
-        return bool(_OUT[_codes(self._connection, numbers)].any())
+    def out(self, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which versions at these positions, which rise, are plainly out of use."""
+        numbers = self.column("n", positions)
+        if len(self._parts) == 1:
+            return _out_among(self._connection, numbers)
+        order = np.argsort(numbers)
+        out = np.empty(len(numbers), np.bool_)
+        out[order] = _out_among(self._connection, numbers[order])
+        return out
 
     def column(self, name: str, positions: NDArray[np.intp]) -> NDArray[Any]:
         """What a column has at these positions."""
@@ -221,12 +235,23 @@ class _Crowd:
         return _Found(at[best], scores[best])
 
 
-def _codes(connection: Connection, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The state bytes of rising version numbers."""
-    codes = np.zeros(len(numbers), np.uint8)
-    if len(numbers):
-        span = (int(numbers[0]) >> BLOCK_SHIFT, int(numbers[-1]) >> BLOCK_SHIFT)
-        for b, block in connection.execute(QUERIES["blocks_between"], span):
-            first, last = np.searchsorted(numbers, [b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT])
-            codes[first:last] = np.frombuffer(block, np.uint8)[numbers[first:last] & (BLOCK_SIZE - 1)]
-    return codes
+def _out_among(connection: Connection, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of a few versions, given in rising order, are plainly out of use."""
+    blocks = distinct(numbers >> BLOCK_SHIFT)
+    found = dict(connection.execute(QUERIES["blocks"], (ids(blocks.tolist()),))) if len(blocks) else {}
+    if not found:
+        return np.zeros(len(numbers), np.bool_)
+    codes = np.frombuffer(b"".join(found.get(b, _PLAIN_BLOCK) for b in blocks.tolist()), np.uint8)
+    place = np.searchsorted(blocks, numbers >> BLOCK_SHIFT) << BLOCK_SHIFT | numbers & (BLOCK_SIZE - 1)
+    return np.asarray(_OUT[codes[place]])
+
+
+def _out_of(connection: Connection, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which versions of a namespace, given in rising order, are plainly out of use."""
+    if not len(numbers):
+        return np.zeros(0, np.bool_)
+    first, last = int(numbers[0]) >> BLOCK_SHIFT, int(numbers[-1]) >> BLOCK_SHIFT
+    codes = np.zeros((last - first + 1, BLOCK_SIZE), np.uint8)
+    for b, block in connection.execute(QUERIES["blocks_between"], (first, last)):
+        codes[b - first] = np.frombuffer(block, np.uint8)
+    return np.asarray(_OUT[codes.reshape(-1)[numbers - (first << BLOCK_SHIFT)]])

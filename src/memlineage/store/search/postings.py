@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.recall.text import keep_terms, match_expression
-from memlineage.recall.vectors import best_places, places_above
+from memlineage.recall.vectors import best_places, distinct, places_above
 from memlineage.store.database import Connection, fetch
 from memlineage.store.search.columns import Columns
 from memlineage.store.sql import QUERIES
@@ -163,7 +163,7 @@ def best_matching(
     if len(postings) > 1:
         totals = np.bincount(rows, weights=scores, minlength=count)
         # A row comes once for each term it has, so that many times k hold k different ones.
-        rows = np.unique(rows[places_above(totals[rows], k * len(postings))])
+        rows = distinct(rows[places_above(totals[rows], k * len(postings))])
         scores = totals[rows]
     best = best_places(scores, k)
     return rows[best], scores[best]
