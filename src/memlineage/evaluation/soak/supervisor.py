@@ -66,7 +66,7 @@ def soak(plan: Plan, folder: Path, say: Callable[[str], None] = lambda _: None) 
 
 
 class _Crew:
-    """The workers, by slot; a killed one is replaced in its slot."""
+    """The workers, by slot; a killed one is replaced in its slot. The first is never killed and never reopens."""
 
     def __init__(self, plan: Plan, folder: Path, path: Path, until: float) -> None:
         self._plan = plan
@@ -119,7 +119,7 @@ class _Crew:
         order = Order(
             path=str(self._path), log=str(self._log(slot)), name=f"process {self._started}", seed=self._started,
             until=self.until, interval=plan.interval, pace=plan.pace, turnover=max(1.0, plan.seconds / 12),
-            reopen=plan.seconds / 8 if slot % 2 else 0,
+            reopen=plan.seconds / 8 if slot else 0,
         )  # fmt: skip
         with self._log(slot).with_suffix(".err").open("wb") as errors:
             self._running[slot] = subprocess.Popen(
