@@ -160,6 +160,22 @@ def withhold(memory: ml.Memory, units: list[ml.Unit]) -> int:
     return already
 
 
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_what_an_act_that_failed_would_have_written_is_nothing_to_go_by(
+    faulty: tuple[FaultyDisk, ml.Memory, list[ml.Unit]], operation: str
+) -> None:
+    """Between it and the next act something else may be committed: here, the decision log."""
+    disk, memory, _ = faulty
+    trip = memory.scope(user="alice")
+    trip.store("One more", creator="user:alice")
+    disk.fail(operation)
+    with pytest.raises(ml.StoreError):
+        trip.store("Never there", creator="user:alice")
+    memory._core.write_log()
+    trip.store("And another", creator="user:alice")
+    assert_consistent(memory)
+
+
 def test_closing_closes_the_file_even_if_the_decision_log_cannot_be_written(disk: FaultyDisk, tmp_path: Path) -> None:
     memory, units = fill(tmp_path / "memory.db", vfs=disk.name)
     withhold(memory, units)

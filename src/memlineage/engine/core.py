@@ -120,7 +120,8 @@ class Core:
                     writer.expire_due()
                 yield writer
                 writer.settle()
-                self._wake = writer.numbers.wake(moment, names.registered)
+                left = writer.numbers.wake(moment, names.registered)
+            self._wake = left  # only now is it committed
             names.keep()
             writer.earlier.keep()
         except PolicyViolationError:

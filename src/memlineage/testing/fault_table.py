@@ -226,11 +226,14 @@ def _gone_on(case: Case, memory: Memory) -> str:
         return f"afterwards, in the same process: {found[0]}"
     if case.act is not None:
         try:
+            memory._core.write_log()  # something else is committed in between
             case.act(memory)
         except StoreError as error:
             return f"asked for again in the same process: {error}"
         except MemLineageError:
             pass  # by its own rules it is done
+        if found := inconsistencies(memory):
+            return f"after it was asked for again in the same process: {found[0]}"
     return "" if case.once(memory) else "asked for again in the same process, it was done twice"
 
 
