@@ -235,6 +235,10 @@ def _standings(codes: Any) -> dict[int, int]:
 @pytest.mark.parametrize("start", range(0, 1500, 500))
 def test_arrays_settle_as_nodes_do(few: int, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memlineage.lineage.bulk._FEW", few)
+    if few < 1000:  # the seams that lineages of millions have
+        monkeypatch.setattr("memlineage.lineage.bulk._STRETCH", 5)
+        monkeypatch.setattr("memlineage.lineage.bulk._MANY", 2)
+        monkeypatch.setattr("memlineage.lineage.arrays._SORTED_BELOW", 4)
     for seed in range(start, start + 500):
         chance = Random(seed)
         world = a_world(chance)
@@ -256,6 +260,8 @@ def test_a_walk_over_arrays_finds_the_paths_that_a_walk_over_hops_finds(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memlineage.lineage.walks._FEW", few)
+    monkeypatch.setattr("memlineage.lineage.walks._STRETCH", 5)
+    monkeypatch.setattr("memlineage.lineage.arrays._SORTED_BELOW", 4)
     for seed in range(1000):
         chance = Random(seed)
         world = a_world(chance)

@@ -24,6 +24,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.inputs import Link, Target
 from memlineage.lineage.arrays import Structure
 from memlineage.model.scope import Scope
+from memlineage.model.state import Status
 from memlineage.model.unit import MICRO, Role
 from memlineage.store.index import LineageIndex, build
 from memlineage.store.index_file import _parts, load, save
@@ -195,6 +196,46 @@ import sys, memlineage as ml
 with ml.Memory.open(sys.argv[1], embedder="lexical") as memory:
     scope = memory.scope(user="ann")
     scope.store("Boots", depends_on=[scope.store("Take an umbrella", depends_on=[sys.argv[2]])])
+"""
+
+
+def test_processes_that_write_at_once_settle_over_arrays_that_are_true(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with open_memory(path) as memory:
+        memory.scope(user="ann").store("Rain on Monday")
+    run_all(_AT_ONCE, [[str(path), str(seed)] for seed in range(3)])
+    with open_memory(path) as memory:
+        assert len(memory.scope(user="ann").list(status=[status.value for status in Status])) > 60
+        assert_consistent(memory)
+
+
+_AT_ONCE = """
+import random, sys
+import memlineage as ml
+from memlineage.store.kept_index import KeptIndex
+KeptIndex.patience = lambda *_: 0
+chance = random.Random(int(sys.argv[2]))
+with ml.Memory.open(sys.argv[1], embedder="lexical", durability="normal") as memory:
+    scope = memory.scope(user="ann")
+    everything = [status.value for status in ml.Status]
+    for number in range(60):
+        units = scope.list(status=everything)
+        unit, other = chance.choice(units), chance.choice(units)
+        try:
+            match chance.randrange(6):
+                case 0:
+                    scope.invalidate(unit.ref)
+                case 1:
+                    scope.restore(unit.ref)
+                case 2:
+                    scope.update(unit.id, chance.choice(["Rain", "rain.", "Sun", "Rain "]), creator="user:ann")
+                case 3:
+                    scope.corroborate(unit.ref, depends_on=[other])
+                case _:
+                    scope.store(f"{sys.argv[2]} {number}", depends_on={unit: 1.0, other: chance.choice([0.2, 1.0])},
+                                subject="ann", key=chance.choice(["a", "b", None, None]))
+        except (ml.CycleError, ml.InvalidInputError, ml.PolicyViolationError):
+            pass
 """
 
 

@@ -110,7 +110,17 @@ class Sweep:
     def dependents(self, seeds: Ints) -> Ints:
         """Versions whose standing looks at one of these, or did before an equivalent of theirs was quarantined."""
         related = self._structure.same.related(seeds) if self._structure.same else seeds
-        return distinct(self._structure.children(related), len(self._codes) - 1)
+        return self._children(related)
+
+    def _children(self, ids: Ints) -> Ints:
+        """Strong carrying children, each once; of very many a stretch at a time, as in `_step`."""
+        last = len(self._codes) - 1
+        if len(ids) <= _STRETCH:
+            return distinct(self._structure.children(ids), last)
+        marked = np.zeros(last + 1, np.bool_)
+        for start in range(0, len(ids), _STRETCH):
+            marked[self._structure.children(ids[start : start + _STRETCH])] = True
+        return np.flatnonzero(marked).astype(np.int32)
 
     def _find_stand_ins(self) -> None:
         """Where the condition of each version is read off: at the end of its chain of equivalents."""
@@ -159,7 +169,7 @@ class Sweep:
     def _looking_at(self, ids: Ints) -> Ints:
         if len(self._followers.keys):
             ids = np.concatenate((ids, self._followers.of(ids)[1]))
-        return distinct(self._structure.children(ids), len(self._codes) - 1)
+        return self._children(ids)
 
     def _creep(self, wave: Ints, stage: _Stage) -> tuple[Ints, Ints]:
         """Settle waves one version after the other while they stay small; what moved, and the wave that is not."""

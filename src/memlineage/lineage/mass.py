@@ -60,9 +60,11 @@ class ManySettled:
 
     def moved(self, apart_from: Collection[int]) -> Sequence[int]:
         """See `Settlement`."""
-        differ = _STATUSES[self._owned] != _STATUSES[self.codes[1]]
-        differ[list(apart_from)] = False
-        return np.flatnonzero(differ).data
+        before, after = self._owned, self.codes[1]
+        differ = np.flatnonzero(before != after)
+        shown_anew = _STATUSES[before[differ]] != _STATUSES[after[differ]]
+        moved: NDArray[np.intp] = differ[shown_anew & ~np.isin(differ, list(apart_from))]
+        return moved.data
 
     def may_be_actions(self, numbers: Sequence[int]) -> Sequence[int]:
         """See `Settlement`."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memlineage.lineage.arrays import NOTHING, Ints, Structure, distinct
 
@@ -19,6 +20,7 @@ __all__ = ["Walk", "descend"]
 _FEW: Final = 24
 """Below this, a wave is walked faster one by one."""
 
+_STRETCH: Final = 1 << 14
 _MANY: Final = 1_000
 """Children that are not worth a Python number each."""
 
@@ -83,22 +85,28 @@ class _Descent:
         return sum(len(relation.one(n)) for relation in self._relations for n in self._wave.tolist()) < _MANY
 
     def _step(self) -> None:
-        parents, ends = self._hops()
-        fresh = self._via[ends] == 0
+        """Walk one wave, a stretch at a time, so that what is at work stays in the processor's cache."""
+        found = [
+            self._reached_from(self._wave[start : start + _STRETCH]) for start in range(0, len(self._wave), _STRETCH)
+        ]
+        self._wave = distinct(found[0] if len(found) == 1 else np.concatenate(found), len(self._via) - 1)
+
+    def _reached_from(self, wave: Ints) -> Ints:
+        parents, ends = self._hops(wave)
+        fresh: NDArray[np.bool_] = self._via[ends] == 0
         if self._structure.limit:
             fresh &= ends <= self._structure.limit
         parents, ends = parents[fresh], ends[fresh]
         self._via[ends[::-1]] = parents[::-1]  # of several, the last assignment stays: the first hop
-        self._wave = distinct(ends, len(self._via) - 1)
         newer, older = self._older
         self._alike.update(older[self._via[older] == newer].tolist())
+        return ends
 
-    def _hops(self) -> tuple[Ints, Ints]:
-        """Hops down from the wave, by rising parent."""
-        wave = self._wave
+    def _hops(self, wave: Ints) -> tuple[Ints, Ints]:
+        """Hops down from these, by rising parent."""
         found = [(np.repeat(wave, counts), ends) for counts, ends in (r.of(wave) for r in self._relations)]
         if self._structure.same:
-            found.append(self._to_older())
+            found.append(self._to_older(wave))
             self._older = found[-1]
         if len(found) == 1:
             return found[0]
@@ -106,8 +114,8 @@ class _Descent:
         order = np.argsort(parents, kind="stable")
         return parents[order], ends[order]
 
-    def _to_older(self) -> tuple[Ints, Ints]:
-        newer, older = self._structure.same.hops(self._wave)
+    def _to_older(self, wave: Ints) -> tuple[Ints, Ints]:
+        newer, older = self._structure.same.hops(wave)
         fresh = self._via[older] == 0
         return newer[fresh], older[fresh]
 
