@@ -18,6 +18,7 @@ ALL_OF_IT: Final = {
     "by_principal": "another level of a principal concerns whatever it said",
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
     "ended_by_time": "another policy concerns whatever has ended by time",
+    "said_between": "distrust concerns whatever a principal said",
     "index_group_of": "made once from all of the lineage, and then extended",
     "index_late": "made once from all of the lineage, and then extended",
     "index_unit_of": "made once from all of the lineage, and then extended",
@@ -44,3 +45,11 @@ def test_no_query_goes_through_a_table_that_grows(name: str) -> None:
         found = plan(connection, QUERIES[name])
     database.close()
     assert bool(found) == (name in ALL_OF_IT), found
+
+
+@pytest.mark.parametrize("name", ["by_principal", "said_between"])
+def test_what_a_principal_said_is_found_without_a_walk_through_the_rows(name: str) -> None:
+    database = Database(":memory:")
+    with database.reading() as connection:
+        assert plan(connection, QUERIES[name]) == ["SCAN version USING COVERING INDEX version_ns"]
+    database.close()

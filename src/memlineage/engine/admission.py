@@ -24,7 +24,6 @@ from memlineage.model.scope import Wall
 from memlineage.model.state import CauseKind, Standing, State, Status
 from memlineage.model.unit import MICRO, Role
 from memlineage.store.database import fetch, ids
-from memlineage.store.graph import StoreGraph
 from memlineage.store.records import NewEdge, Said
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
@@ -144,7 +143,6 @@ def admit(
     writer: Writer, acting: Acting, draft: Draft, edges: tuple[NewEdge, ...], wall: Wall, *, revises: int | None = None
 ) -> Admission:
     """What this write would be, given what it hangs on. An update also hangs on the version it revises."""
-    graph = writer.graph()
     all_edges = edges if revises is None else (*edges, NewEdge(revises, int(Role.REVISES), MICRO))
     known = writer.earlier.levels({edge.parent for edge in all_edges})
     levels = [(known[edge.parent], edge.role) for edge in all_edges]
@@ -153,7 +151,7 @@ def admit(
     )
     reassertion, dead = "none", None
     if draft.kind != "action":  # a call that ran has run, whatever was thought of an earlier one
-        reassertion, dead = _reassertion(writer, graph, draft, edges, wall, integrity)
+        reassertion, dead = _reassertion(writer, draft, edges, wall, integrity)
     return Admission(
         edges=all_edges,
         integrity=integrity,
@@ -164,7 +162,7 @@ def admit(
 
 
 def _reassertion(
-    writer: Writer, graph: StoreGraph, draft: Draft, edges: Sequence[NewEdge], wall: Wall, integrity: Integrity
+    writer: Writer, draft: Draft, edges: Sequence[NewEdge], wall: Wall, integrity: Integrity
 ) -> tuple[str, int | None]:
     """The guard of section 10: what was found wrong stays out unless someone independent says it again."""
     # The walls are tenant and user: what is dead for one agent or session of a user is dead for all of them.
@@ -182,7 +180,7 @@ def _reassertion(
         return "linked", newest
     if integrity is Integrity.UNTRUSTED:
         return "unsupported", newest
-    parents = {edge.parent for edge in edges}
+    graph, parents = writer.graph(), {edge.parent for edge in edges}
     nodes = graph.load(ancestry(graph, parents))
     if {nodes[n].unit for n in ancestry(graph, parents)} & {unit for _, unit in dead}:
         return "unsupported", newest

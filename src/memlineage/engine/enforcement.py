@@ -125,7 +125,7 @@ class Enforcement:
         context |= {
             "in_walls": acting.scope.owns(new.wall),
             "authority": admission.authority,
-            "integrity_rank": Integrity(admission.integrity),
+            "integrity_rank": admission.integrity,
             "reassertion": admission.reassertion,
         }
         if protection is not None:

@@ -81,7 +81,7 @@ WHERE e.justification > 0 GROUP BY e.child;
 SELECT DISTINCT child FROM edge WHERE justification > 0;
 
 -- name: by_principal
-SELECT n FROM version WHERE creator = ?1 UNION SELECT n FROM version WHERE actor = ?1;
+SELECT n FROM version WHERE creator = ?1 OR actor = ?1;
 
 -- name: due  (versions whose time has run out and of which no event says so yet)
 SELECT v.n FROM version v
@@ -181,8 +181,9 @@ WHERE v.kind = 'action' ORDER BY v.n;
 SELECT v.n, v.w FROM carray(?1) c JOIN version v ON v.n = c.value ORDER BY v.n;
 
 -- name: said_between  (not invalid yet)
-SELECT v.n FROM version v JOIN principal p ON p.p = v.creator
-WHERE p.name = ?1 AND v.ts_us >= ?2 AND v.ts_us < ?3
+SELECT v.n FROM version v
+WHERE v.n IN (SELECT n FROM version WHERE creator = (SELECT p FROM principal WHERE name = ?1))
+  AND v.ts_us >= ?2 AND v.ts_us < ?3
   AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 2) AND c.lifted IS NULL) ORDER BY v.n;
 
 -- name: columns  (what a search keeps of the versions of a namespace)

@@ -96,14 +96,13 @@ CREATE TABLE version (
     vector        BLOB,                 -- DERIVED from content by the store's embedder
     UNIQUE (u, version)
 ) STRICT;
-CREATE INDEX version_ns ON version (ns, n);
+-- Who said it stands here too: what a principal said is asked for seldom, and found by a walk through this index.
+CREATE INDEX version_ns ON version (ns, n, creator, actor);
 CREATE INDEX version_form ON version (form, ns);
 CREATE UNIQUE INDEX version_retry ON version (ns, retry) WHERE retry IS NOT NULL;
 CREATE INDEX version_contest ON version (g, n) WHERE g <> 0;
 CREATE INDEX version_until ON version (valid_until) WHERE valid_until IS NOT NULL AND waived = 0;
 CREATE INDEX version_action ON version (creator_id) WHERE kind IN ('action', 'approval');
--- One index for both: who registers or distrusts a principal reads through it for the actors, at two numbers a version.
-CREATE INDEX version_said ON version (creator, actor);
 
 CREATE TABLE edge (
     child         INTEGER NOT NULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from memlineage.model.time import from_us
 from memlineage.model.unit import MICRO, Cause, Edge, Lineage, Role, Unit
 from memlineage.store.database import Connection, ids
 from memlineage.store.names import Names
-from memlineage.store.records import NewEdge, NewVersion
+from memlineage.store.records import NewVersion
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 
@@ -36,6 +37,8 @@ class Shift(msgspec.Struct, frozen=True):
     standing: Mapping[int, int]
     winner: Mapping[int, int]
 
+
+_IN_THE_TABLE: Final = attrgetter("parent", "role")
 
 NO_SHIFT = Shift({}, {}, {})
 
@@ -81,14 +84,14 @@ def as_written(new: NewVersion, seq: int, recorded_us: int, refs: Mapping[int, R
         creator_id=new.creator_id,
         actor=new.actor,
         timestamp=said,
-        recorded_at=from_us(recorded_us),
+        recorded_at=said if (recorded_us, 0) == (new.ts_us, new.ts_offset) else from_us(recorded_us),
         seq=seq,
         confidence=None if new.confidence is None else new.confidence / MICRO,
         context=None if new.context is None else new.context.hex(),
         dependencies=tuple(
             [
-                Edge(parent=refs[edge.parent], weight=edge.weight / MICRO, role=Role(edge.role))
-                for edge in sorted(new.edges, key=_in_the_table)
+                Edge(parent=refs[edge.parent], weight=edge.weight / MICRO, role=_ROLES[edge.role])
+                for edge in sorted(new.edges, key=_IN_THE_TABLE)
             ]
         ),
         recipe=new.recipe,
@@ -115,10 +118,6 @@ def as_written(new: NewVersion, seq: int, recorded_us: int, refs: Mapping[int, R
         fresh_until=None if new.valid_until is None else from_us(new.valid_until),
         lineage=lineage,
     )
-
-
-def _in_the_table(edge: NewEdge) -> tuple[int, int]:
-    return edge.parent, edge.role
 
 
 # A look into a tuple takes a tenth of the time of calling an enumeration.

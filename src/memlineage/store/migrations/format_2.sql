@@ -37,7 +37,8 @@ CREATE TABLE checkpoint (
 ) STRICT;
 DROP INDEX version_creator;
 DROP INDEX version_actor;
-CREATE INDEX version_said ON version (creator, actor);
+DROP INDEX version_ns;
+CREATE INDEX version_ns ON version (ns, n, creator, actor);
 ALTER TABLE decision RENAME TO decision_1;
 CREATE TABLE decision (
     d      INTEGER PRIMARY KEY,
