@@ -247,6 +247,8 @@ class Database:
 
     def find_damage(self) -> Damage:
         """Look at every page of the file, through a connection of its own: what meets damage remembers it."""
+        if self.path == MEMORY:
+            return Damage()  # of a store in memory another connection sees nothing
         try:
             with closing(apsw.Connection(self.path, vfs=self._vfs)) as connection:
                 return find_damage(connection)
