@@ -257,10 +257,11 @@ class Database:
 
     def _cure_of_damage(self) -> str:
         """What is hit decides what is left to do. Looking takes as long as reading the file, so it is done once."""
-        if self._damage is None:
-            self._damage = self.find_damage()
-        if self._damage.replaceable and not self._damage.beyond:
-            names = ", ".join(self._damage.replaceable)
+        damage = self._damage = self._damage or self.find_damage()
+        if not damage:
+            return "the disk returned what is not in the file; check the disk and try again"
+        if not damage.beyond:
+            names = ", ".join(damage.replaceable)
             return f"the database is damaged, but only where it can be computed anew ({names}): memlineage rebuild"
         return "the database is damaged; restore a backup"
 
@@ -278,6 +279,7 @@ _CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
         apsw.BusyError,
         f"another process held the write lock for {_BUSY_MS // 1000} s; nothing was written: try again",
     ),
+    (apsw.ProtocolError, "the locks of the file cannot be had; nothing was written: try again"),
     (apsw.FullError, "the disk is full; nothing was written: free some space and try again"),
     (apsw.ReadOnlyError, "the file or its folder is read-only; nothing was written: check the permissions"),
     (

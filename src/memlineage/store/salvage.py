@@ -40,6 +40,9 @@ class Damage(msgspec.Struct, frozen=True):
     replaceable: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.replaceable or self.beyond)
+
 
 def find_damage(connection: apsw.Connection) -> Damage:
     """Look at every page. Takes as long as reading the file, and nothing is written."""
