@@ -19,7 +19,7 @@ def unit_rows(count: int, seed: int) -> NDArray[np.float32]:
 
 
 def brute_force(rows: NDArray[np.float32], allowed: set[int], query: NDArray[np.float32], k: int) -> list[int]:
-    scored = [(-float((rows[place] * query.astype(np.float64)).sum()), place) for place in allowed]
+    scored = [(-float(np.vecdot(rows[place], query.astype(np.float64))), place) for place in allowed]
     return [place for _, place in sorted(scored)[:k]]
 
 
@@ -48,9 +48,9 @@ def test_many_rows_are_thinned_without_losing_one_of_the_best(k: int, spread: in
     rows = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
     query = np.ones(4, dtype=np.float32) / 2
     places, scores = Likeness(rows, query).best(k)
-    wanted = np.lexsort((np.arange(20_000), -(rows * query.astype(np.float64)).sum(axis=1)))[:k]
+    wanted = np.lexsort((np.arange(20_000), -np.vecdot(rows, query.astype(np.float64))))[:k]
     assert places.tolist() == wanted.tolist()
-    assert scores.tolist() == (rows[wanted] * query.astype(np.float64)).sum(axis=1).tolist()
+    assert scores.tolist() == np.vecdot(rows[wanted], query.astype(np.float64)).tolist()
 
 
 @pytest.mark.parametrize("count", [300, 20_000])
@@ -61,7 +61,7 @@ def test_what_32_bits_cannot_tell_apart_is_told_apart(count: int, k: int) -> Non
     query /= np.linalg.norm(query)
     made = query + 3e-4 * chance.normal(size=(count, 64))
     rows = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
-    exact = (rows * query.astype(np.float32).astype(np.float64)).sum(axis=1)
+    exact = np.vecdot(rows, query.astype(np.float32).astype(np.float64))
     places, scores = Likeness(rows, query.astype(np.float32)).best(k)
     assert places.tolist() == np.lexsort((np.arange(count), -exact))[:k].tolist()
     assert scores.tolist() == exact[places].tolist()

@@ -250,7 +250,7 @@ class _Run:
 
     def _constraints(self, pool: Pool, vector: NDArray[np.float32]) -> tuple[Unit, ...]:
         """What the user stated that binds this task, however far its wording is from the query (row D3)."""
-        if not self._query.constraints:
+        if not self._query.constraints or not len(pool.binding):
             return ()
         stated = self._stated(tuple(pool.binding.tolist()))
         usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}

@@ -92,7 +92,7 @@ class Likeness:
     def exact(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """Cosines of these rows, in 64 bits."""
         if len(positions) <= _CHUNK:
-            return np.asarray((self._rows[positions] * self._wide).sum(axis=1), dtype=np.float64)
+            return np.asarray(np.vecdot(self._rows.take(positions, axis=0), self._wide), dtype=np.float64)
         starts = range(0, len(positions), _CHUNK)
         return np.concatenate([self.exact(positions[start : start + _CHUNK]) for start in starts])
 
