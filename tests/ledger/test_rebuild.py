@@ -14,7 +14,7 @@ from tests.support import tables
 import memlineage as ml
 from memlineage.testing.consistency import inconsistencies
 
-CHUNKS, EACH = 4, 50
+CHUNKS, EACH = 8, 25
 OPERATIONS = int(os.environ.get("MEMLINEAGE_OPERATIONS", "500"))
 Rows = dict[str, list[tuple[Any, ...]]]
 
