@@ -249,8 +249,10 @@ class Database:
         """Look at every page of the file, through a connection of its own: what meets damage remembers it."""
         if self.path == MEMORY:
             return Damage()  # of a store in memory another connection sees nothing
+        self._hold.check_process()
+        self._hold.check_file()
         try:
-            with closing(apsw.Connection(self.path, vfs=self._vfs)) as connection:
+            with closing(apsw.Connection(self.path, flags=_WRITABLE, vfs=self._vfs)) as connection:
                 return find_damage(connection)
         except apsw.Error as error:
             return Damage(beyond=(f"the file ({error})",))
