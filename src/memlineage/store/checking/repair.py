@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -20,6 +20,8 @@ from memlineage.store.database import Connection
 from memlineage.store.records import EventKind
 
 __all__ = ["repair_record"]
+
+_TEXTS: Final = frozenset({"agent", "id", "identity", "lift_said", "said", "tenant", "unit", "user"})
 
 
 def repair_record(connection: Connection, tables: Iterable[str]) -> Counter[str]:
@@ -54,12 +56,19 @@ class _Repair:
             event: Event | None = decode(kind, data)
             yield event
 
-    def _lay_out(self, name: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """What must be in a table, as a temporary one; it stays until the end."""
+    def _lay_out(self, name: str, keys: str, rest: str = "", rows: Iterable[tuple[Any, ...]] = ()) -> None:
+        """What must be in a table, as a temporary one; it stays until the end.
+
+        Columns have the types of those that they are compared with, or no index would be used for it.
+        """
         self._made.append(name)
-        self._connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
-        width = len(self._connection.execute(f"PRAGMA temp.table_info({name})").fetchall())
-        self._connection.executemany(f"INSERT INTO temp.{name} VALUES ({', '.join('?' * width)})", rows)
+        columns = [*keys.split(), *rest.split()]
+        listed = ", ".join(f"{column} {'TEXT' if column in _TEXTS else 'INTEGER'}" for column in columns)
+        key = ", ".join(keys.split())
+        shape = "WITHOUT ROWID" if "," in key else ""
+        self._connection.execute(f"CREATE TEMP TABLE {name} ({listed}, PRIMARY KEY ({key})) {shape}")
+        marks = ", ".join("?" * len(columns))
+        self._connection.executemany(f"INSERT INTO temp.{name} VALUES ({marks})", rows)
 
     def clear(self) -> None:
         """Take the temporary tables away."""
@@ -78,8 +87,7 @@ class _Repair:
         listed = ", ".join(columns)
         same = " AND ".join(f"e.{column} IS t.{column}" for column in columns)
         self._run(table, f"DELETE FROM {table} AS t WHERE NOT EXISTS (SELECT 1 FROM temp.{wanted} e WHERE {same})")
-        missing = f"SELECT {listed} FROM temp.{wanted} EXCEPT SELECT {listed} FROM {table}"
-        self._run(table, f"INSERT INTO {table} ({listed}) {missing}")
+        self._run(table, f"INSERT OR IGNORE INTO {table} ({listed}) SELECT {listed} FROM temp.{wanted}")
 
     def _update(self, table: str, wanted: str, keys: str, columns: str) -> None:
         """Set these columns to what was laid out, in rows that differ."""
@@ -102,17 +110,17 @@ class _Repair:
             tenant, user, agent = fields[:3]
             owner = (tenant, user, None) if user is not None else (tenant, None, agent)
             walls.append((w, spaces.setdefault(owner, len(spaces) + 1), orjson.dumps(fields).decode()))
-        self._lay_out("walls", "w INTEGER PRIMARY KEY, ns, identity", walls)
-        columns = "ns INTEGER PRIMARY KEY, tenant, user, agent"
-        self._lay_out("spaces", columns, ((ns, *owner) for owner, ns in spaces.items()))
+        self._lay_out("walls", "w", "ns identity", walls)
+        self._lay_out("spaces", "ns", "tenant user agent", ((ns, *owner) for owner, ns in spaces.items()))
         self._update("wall", "walls", "w", "ns identity")
         self._equal("namespace", "spaces", "ns", "tenant user agent")
 
     def _units(self) -> None:
         """Units count up as their first versions were written; what an event says of its version is all else."""
         writes = ((e.n, e.seq, e.ts_us, e.unit, e.version) for e in self._events(EventKind.WRITE))
-        self._lay_out("writes", "n INTEGER PRIMARY KEY, seq, ts_us, unit, version", writes)
-        self._lay_out("units", "u INTEGER PRIMARY KEY, id UNIQUE, w, latest", ())
+        self._lay_out("writes", "n", "seq ts_us unit version", writes)
+        self._lay_out("units", "u", "id w latest")
+        self._connection.execute("CREATE UNIQUE INDEX temp.unit_ids ON units (id)")
         self._connection.execute(
             "INSERT INTO temp.units SELECT row_number() OVER (ORDER BY n), unit, w, 0 FROM temp.writes"
             " JOIN version v USING (n) WHERE writes.version = 1"
@@ -128,7 +136,7 @@ class _Repair:
             "unit", "INSERT INTO unit (u, id, w, latest, current) SELECT u, id, w, latest, 0 FROM temp.units"
             " WHERE u NOT IN (SELECT u FROM unit)"
         )  # fmt: skip
-        self._lay_out("versions", "n INTEGER PRIMARY KEY, u, version, ns, seq, recorded_us", ())
+        self._lay_out("versions", "n", "u version ns seq recorded_us")
         self._connection.execute(
             "INSERT INTO temp.versions SELECT n, u.u, writes.version, l.ns, writes.seq, writes.ts_us FROM temp.writes"
             " JOIN version v USING (n) JOIN temp.units u ON u.id = writes.unit JOIN wall l ON l.w = v.w"
@@ -142,8 +150,9 @@ class _Repair:
 
     def _contests(self) -> None:
         """Whether a version competes is in its record commitment; what it competes in follows from its values."""
-        self._lay_out("contests", "g INTEGER PRIMARY KEY, identity UNIQUE", ())
-        self._lay_out("competing", "n INTEGER PRIMARY KEY, g", ())
+        self._lay_out("contests", "g", "identity")
+        self._connection.execute("CREATE UNIQUE INDEX temp.contest_identities ON contests (identity)")
+        self._lay_out("competing", "n", "g")
         opened = VersionCheck(self._connection, Faults())
         for row, said in zip(version_rows(self._connection), self._events(EventKind.WRITE), strict=True):
             wall = opened.places.wall(row.w, row.ns, row.seq)
@@ -167,14 +176,13 @@ class _Repair:
             for e in self._events(EventKind.WRITE, EventKind.JUSTIFY)
             for parent, role, weight in e.edges
         )
-        columns = "child, justification, parent, role, weight, PRIMARY KEY (child, justification, parent, role)"
-        self._lay_out("edges", columns, rows)
+        self._lay_out("edges", "child justification parent role", "weight", rows)
         self._equal("edge", "edges", "child justification parent role", "weight")
 
     def _alike(self) -> None:
         """Classes and pairs, as `writer.py` makes them: who says the same as all of a class joins it."""
-        self._lay_out("classes", "n INTEGER PRIMARY KEY, c", ())
-        self._lay_out("pairs", "older, newer, PRIMARY KEY (older, newer)", ())
+        self._lay_out("classes", "n", "c")
+        self._lay_out("pairs", "older newer")
         self._connection.execute("CREATE INDEX temp.classes_c ON classes (c, n)")
         for said in self._events(EventKind.WRITE):
             if said.same:
@@ -206,9 +214,8 @@ class _Repair:
     def _causes(self) -> None:
         """Reasons stay where they are; where an event knows of none, none may stand."""
         added = ((e.n, e.seq, e.cause, e.by, e.ts_us, e.reason) for e in self._events(EventKind.CAUSE))
-        self._lay_out("causes", "n, seq, kind, by, at_us, said, lifted, lift_said, PRIMARY KEY (n, seq)", (
-            (*row, None, None) for row in added
-        ))  # fmt: skip
+        whole = ((*row, None, None) for row in added)
+        self._lay_out("causes", "n seq", "kind by at_us said lifted lift_said", whole)
         self._connection.executemany(
             "UPDATE temp.causes SET lifted = ?, lift_said = ? WHERE n = ? AND seq = ?",
             ((e.seq, e.reason, e.n, e.cause) for e in self._events(EventKind.LIFT)),
@@ -231,7 +238,7 @@ class _Repair:
 
     def _waivers(self) -> None:
         waived = {(e.n,) for e in self._events(EventKind.LIFT) if e.waived}
-        self._lay_out("waived", "n INTEGER PRIMARY KEY", waived)
+        self._lay_out("waived", "n", rows=waived)
         self._run(
             "version", "UPDATE version SET waived = n IN (SELECT n FROM temp.waived)"
             " WHERE waived <> (n IN (SELECT n FROM temp.waived))"
@@ -239,7 +246,7 @@ class _Repair:
 
     def _endorsements(self) -> None:
         rows = ((e.seq, e.n, e.level, e.by, e.expires_us) for e in self._events(EventKind.ENDORSE))
-        self._lay_out("endorsements", "seq INTEGER PRIMARY KEY, n, level, by, expires_us", rows)
+        self._lay_out("endorsements", "seq", "n level by expires_us", rows)
         self._update("endorsement", "endorsements", "seq", "n level by expires_us")
 
     def _principals(self) -> None:
@@ -251,5 +258,5 @@ class _Repair:
                 verifier if said.verifier is None else int(said.verifier),
             )
         rows = ((p, *registered) for p, registered in last.items())
-        self._lay_out("principals", "p INTEGER PRIMARY KEY, level, verifier", rows)
+        self._lay_out("principals", "p", "level verifier", rows)
         self._update("principal", "principals", "p", "level verifier")
