@@ -93,5 +93,6 @@ def test_the_store_answers_as_the_oracle_does(machine: type[Machine], monkeypatc
     checks = CHECKS
     if machine is InArrays:
         monkeypatch.setattr("memlineage.store.kept_index.KeptIndex.patience", lambda *_: 0)
+        monkeypatch.setattr("memlineage.lineage.bulk._FEW", 3)  # waves are small here: some in arrays, some one by one
         checks = settings(CHECKS, max_examples=max(1, HISTORIES // 3))
     run_state_machine_as_test(machine, settings=checks)
