@@ -77,6 +77,7 @@ class FaultyDisk(apsw.VFS):
         capacity: bytes that all files together may have; None for no limit.
         changes: writes, truncations and syncs so far.
         points: everything that can be struck, since the last `watch`, by operation and name of the file.
+        lock: held by one operation at a time.
     """
 
     def __init__(self, name: str, *, honest: bool = True) -> None:
@@ -91,7 +92,7 @@ class FaultyDisk(apsw.VFS):
         self._faults: list[_Fault] = []
         self._strike: tuple[int, Fault, random.Random] | None = None
         self._cut: tuple[int, random.Random | None] | None = None
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     # Faults ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class FaultyDisk(apsw.VFS):
 
     def power_loss(self, tear: random.Random | None = None) -> None:
         """Everything unsynced is gone, or with `tear` all but a prefix of each file's; open handles are dead."""
-        with self._lock:
+        with self.lock:
             self._cut = None
             for path, cache in self._caches.items():
                 cache.dead = True
@@ -131,11 +132,11 @@ class FaultyDisk(apsw.VFS):
 
     def flush(self) -> None:
         """Show what was written to other processes too. It costs this one its locks: nobody else may be writing."""
-        with self._lock:
+        with self.lock:
             for path, cache in self._caches.items():
                 keep(Path(path), cache.unsynced)
 
-    def kill(self) -> None:
+    def _kill(self) -> None:
         """End this process at once. What was written is with the operating system, which keeps it."""
         self.flush()
         os._exit(KILLED)
@@ -145,7 +146,7 @@ class FaultyDisk(apsw.VFS):
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
         """Open a file; temporary ones are none of our business."""
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
-        with self._lock:
+        with self.lock:
             if path is None or not flags[0] & _KEPT:
                 self.check("open")
                 return apsw.VFSFile("", name, flags)
@@ -156,7 +157,7 @@ class FaultyDisk(apsw.VFS):
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
         """Delete a file, cache and all. Deletions count as durable: SQLite deletes nothing that it still needs."""
-        with self._lock:
+        with self.lock:
             struck = self.check("delete", path=filename)
             self._caches.pop(filename, None)
             super().xDelete(filename, syncdir)
@@ -165,7 +166,7 @@ class FaultyDisk(apsw.VFS):
 
     def xAccess(self, pathname: str, flags: int) -> bool:
         """Whether a file is there: one that has not reached the disk is."""
-        with self._lock:
+        with self.lock:
             cache = self._caches.get(pathname)
             return bool(cache.content) if cache is not None else super().xAccess(pathname, flags)
 
@@ -201,7 +202,7 @@ class FaultyDisk(apsw.VFS):
             return None
         _, fault, tear = self._strike
         if fault is Fault.KILLED:
-            self.kill()
+            self._kill()
         if fault is Fault.POWER:
             self.power_loss(tear)
             os._exit(KILLED)
@@ -214,12 +215,6 @@ class FaultyDisk(apsw.VFS):
 
     def _used(self) -> int:
         return sum(len(cache.content) for cache in self._caches.values())
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """One operation at a time."""
-        with self._lock:
-            yield
 
 
 class _Fault:
@@ -256,7 +251,7 @@ class _CachedFile(apsw.VFSFile):
 
     @contextlib.contextmanager
     def _operation(self, operation: Operation, growth: int = 0) -> Iterator[tuple[CachedContent, Fault | None]]:
-        with self._disk.locked():
+        with self._disk.lock:
             if self._cache.dead:
                 raise apsw.IOError("the power was cut")
             if self._readonly and operation != "read":
@@ -294,7 +289,7 @@ class _CachedFile(apsw.VFSFile):
 
     def xLock(self, level: int) -> None:
         """Of the real file; whoever closes a dead handle asks for one too."""
-        with self._disk.locked():
+        with self._disk.lock:
             if not self._cache.dead:
                 self._disk.check("lock", path=self._path)
         super().xLock(level)
