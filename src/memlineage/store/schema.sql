@@ -198,9 +198,6 @@ CREATE VIRTUAL TABLE text USING fts5 (
     ns, terms, content='', contentless_delete=1, tokenize='porter unicode61'
 );
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(text, 'row');
-CREATE INDEX version_bookkeeping ON version (ns, n) WHERE kind IN ('verification', 'approval');
--- As written in store/search.py, so that the planner knows it again.
-CREATE INDEX version_constraint ON version (ns, n) WHERE kind IN ('constraint', 'goal', 'preference');
 CREATE INDEX wall_ns ON wall (ns);
 
 -- DERIVED: the hash of the i-th complete subtree of 256^level events, from level 1 on (store/tiles.py).

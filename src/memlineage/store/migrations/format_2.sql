@@ -35,6 +35,8 @@ CREATE TABLE checkpoint (
     note  TEXT NOT NULL,
     at_us INTEGER NOT NULL
 ) STRICT;
+DROP INDEX version_bookkeeping;
+DROP INDEX version_constraint;
 DROP INDEX version_creator;
 DROP INDEX version_actor;
 DROP INDEX version_ns;
