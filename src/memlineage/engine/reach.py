@@ -32,7 +32,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
 
 def reach(graph: StoreGraph, n: int) -> Reach:
     """Everything that descends from a version (revisions apart)."""
-    few = descent(graph, [n], most=graph.patience)
+    few = descent(graph, [n], most=graph.patience())
     if few is None:
         arrays = graph.in_arrays()
         if arrays is not None:

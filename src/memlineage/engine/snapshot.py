@@ -12,7 +12,7 @@ from memlineage.errors import UnknownUnitError
 from memlineage.lineage.settling import settle
 from memlineage.model.ids import Ref
 from memlineage.model.scope import Scope, Wall
-from memlineage.model.state import CauseKind
+from memlineage.model.state import OWN_MASK, CauseKind
 from memlineage.model.unit import Unit
 from memlineage.store.database import Connection
 from memlineage.store.earlier import Earlier
@@ -98,10 +98,9 @@ class Snapshot:
         due = [n for (n,) in self.connection.execute(QUERIES["due"], (self.now_us,))]
         if not due:
             return NO_SHIFT
-        graph = self.supposing(dict.fromkeys(due, int(CauseKind.EXPIRED)))
-        nodes = graph.load(due)
-        own = {n: int(CauseKind.EXPIRED) for n in due if nodes[n].own == CauseKind.EXPIRED}
-        settled = settle(graph, own)  # integrity stays: time only expires, which contaminates nothing
+        codes = self.states.codes(due)
+        own = {n: int(CauseKind.EXPIRED) for n in due if not 0 < codes[n] & OWN_MASK < CauseKind.EXPIRED}
+        settled = settle(self.supposing(own), own)  # integrity stays: time only expires, which contaminates nothing
         return Shift(own, settled.standing, settled.winner)
 
     @cached_property

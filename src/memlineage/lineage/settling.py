@@ -133,8 +133,8 @@ class SettlingGraph(QuorumGraph, Protocol):
     """A graph that can be settled, few versions at a time or, if it has its lineage in arrays, all at once."""
 
     @property
-    def patience(self) -> int:
-        """How many versions may be looked at one by one before arrays are worth their price."""
+    def patience(self) -> Callable[[], int]:
+        """Says how many versions may be looked at one by one before arrays are worth their price."""
         ...
 
     def in_arrays(self) -> tuple[Structure, Codes] | None:
@@ -153,7 +153,7 @@ def settle(graph: SettlingGraph, seeds: Iterable[int], releveled: Iterable[int] 
     done over arrays (`lineage/mass.py`).
     """
     seeds, releveled = frozenset(seeds), frozenset(releveled)
-    few = _settle_few(graph, seeds, releveled, graph.patience)
+    few = _settle_few(graph, seeds, releveled, graph.patience())
     if few is not None:
         return few
     arrays = graph.in_arrays()

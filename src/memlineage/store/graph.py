@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memlineage.lineage.graph import Hop, Node
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from memlineage.lineage.bulk import Codes
 
 __all__ = ["StoreGraph", "confidences"]
+
+
+def _endless() -> int:
+    return sys.maxsize
 
 
 class StoreGraph:
@@ -53,7 +58,7 @@ class StoreGraph:
         self._committed = committed
         self._settled: memoryview | None = None
         self.quorum = quorum
-        self.patience = sys.maxsize if index is None else index.patience(connection)
+        self.patience = _endless if index is None else partial(index.patience, connection)
         self._nodes: dict[int, Node] = {}
         self._written: dict[int, Written] = {}
         self._ranks: dict[tuple[int, int], Authority] = {}

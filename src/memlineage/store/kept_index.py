@@ -75,17 +75,14 @@ class KeptIndex:
         self._lock = threading.Lock()
         self._index: LineageIndex | None = None
         self._filed = 0
-        self._at_first: int | None = None
 
     def patience(self, connection: Connection) -> int:
         """How many versions may be looked at one by one before asking for the arrays is worth it."""
         if self._index is not None:
             return _AT_HAND
-        if self._at_first is None:
-            count = _last_version(connection)
-            filed = self._path != MEMORY and file_of(self._path).exists()
-            self._at_first = _TO_MAKE if filed else max(_TO_MAKE, count // _SHARE)
-        return self._at_first
+        if self._path != MEMORY and file_of(self._path).exists():
+            return _TO_MAKE
+        return max(_TO_MAKE, _last_version(connection) // _SHARE)
 
     def view(self, connection: Connection, committed: int | None = None) -> Structure | None:
         """The lineage as this connection sees it; None where it cannot be had from arrays.
