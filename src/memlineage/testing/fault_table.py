@@ -45,6 +45,8 @@ _CURES: Final = (
     "try again", "restore a backup", "check the permissions", "check that its folder", "open it again",
     "before running it again",
 )  # fmt: skip
+_OPEN: Final[list[Memory]] = []
+"""Memories of a child: one that is dropped is closed, and a process that ends closes nothing."""
 _NOTHING: Final = "nothing was written"
 _DERIVED: Final = ("text", "vocabulary", "sqlite_")
 _PART: Final = {"refresh": "u, until_us, failed", "decision": "count(*)"}
@@ -198,6 +200,7 @@ def _suffered(case: Case, path: Path, trial: Trial) -> _Told:
     with _repeatable(), _told_of_commits(count):
         if case.act is not None:
             memory = case.open(path, disk.name)
+            _OPEN.append(memory)
             told.acknowledged = 0
         disk.watch()
         disk.strike(trial.point, trial.fault)
