@@ -16,6 +16,7 @@ import apsw
 import memlineage as ml
 from memlineage.testing.fault_table import Case
 
+_UNDERIVED = "DELETE FROM state; DELETE FROM lost; UPDATE version SET integrity = 0, form = zeroblob(16)"
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 OLD = Path(__file__).parents[1] / "store" / "format_1.db.xz"
 POLICY = {
@@ -103,12 +104,12 @@ def withheld_and_closed(memory: ml.Memory) -> None:
     memory.close()
 
 
-def damaged(source: Path) -> Path:
-    """A copy in which everything derived is wrong."""
-    path = source.with_name("damaged.db")
+def damaged(source: Path, name: str, sql: str) -> Path:
+    """A copy in which something derived is wrong."""
+    path = source.with_name(name)
     shutil.copy(source, path)
     with closing(apsw.Connection(str(path))) as connection:
-        connection.execute("DELETE FROM state; DELETE FROM lost; UPDATE version SET integrity = 0, form = zeroblob(16)")
+        connection.execute(sql)
     return path
 
 
@@ -167,7 +168,6 @@ ACTS: dict[str, Act] = {
     "approve": approved,
     "register": lambda m: m.register("tool:flight_api", level="UNTRUSTED"),
     "distrust": lambda m: m.distrust("tool:flight_api", reason="hacked"),
-    "reembed": lambda m: m.reembed(),
     "a refusal, written down": refused,
     "rotate_key": lambda m: m.rotate_key(),
     "load": loaded,
@@ -197,7 +197,10 @@ def cases(folder: Path) -> list[Case]:
         Case(name="get, with a refresh", open=partial(open_memory, after=timedelta(hours=2)), source=new,
              act=on(NH203, lambda s, u: s.get(u)), once=refreshed_once),
         Case(name="store, with the log written back", open=written_back, act=STORE, source=new, once=ONCE["store"]),
-        Case(name="rebuild", open=open_memory, act=rebuilt, source=damaged(signed), mends=True),
+        Case(name="rebuild", open=open_memory, act=rebuilt, source=damaged(signed, "underived.db", _UNDERIVED),
+             mends=True),
+        Case(name="reembed", open=open_memory, act=lambda m: m.reembed(), mends=True,
+             source=damaged(signed, "alike.db", "UPDATE version SET vector = (SELECT vector FROM version)")),
         Case(name="close", open=written, act=lambda m: m.close(), source=new, closes=True),
         Case(name="close, with decisions waiting", open=open_memory, act=withheld_and_closed, source=new, closes=True),
         Case(name="first opening", open=open_memory),

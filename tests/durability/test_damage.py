@@ -169,6 +169,20 @@ def test_no_page_that_is_overwritten_reveals_what_policy_withholds(path: Path, k
         assert {entry for entry in read[0] if entry not in good[0]} == set()
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_bits_that_flip_are_errors_with_a_cure_or_are_read_as_they_stand(path: Path, seed: int) -> None:
+    whole, rng = path.read_bytes(), random.Random(seed)
+    for _ in range(30):
+        damaged, start = bytearray(whole), rng.randrange(len(whole) - 8)
+        for place in range(start, start + 8):
+            damaged[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        for ending in ("-wal", "-shm"):
+            Path(f"{path}{ending}").unlink(missing_ok=True)
+        with suppress(ml.MemLineageError):
+            answers(path)
+
+
 # What lies beside it --------------------------------------------------------------------------------------------
 
 CRASH = """

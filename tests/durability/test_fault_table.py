@@ -29,7 +29,7 @@ WHOLE = "MEMLINEAGE_FAULT_TABLE"
 TRIALS = 4
 OTHERS = [
     "first checkpoint", "checkpoint", "store, after time has ended something", "get, with a refresh",
-    "store, with the log written back", "rebuild", "close", "close, with decisions waiting", "first opening",
+    "store, with the log written back", "rebuild", "reembed", "close", "close, with decisions waiting", "first opening",
     "opening with a new policy", "opening a file of format 1",
 ]  # fmt: skip
 NAMES = [*ACTS, *OTHERS]

@@ -44,7 +44,7 @@ def answers():
 SIGNALS = """
 import signal
 
-end = time.monotonic() + 3
+end = time.monotonic() + 2
 interrupted = 0
 signal.setitimer(signal.ITIMER_REAL, 0.001)
 
@@ -84,7 +84,7 @@ def work():
         act()
         scope.retrieve("writer says")
 
-for _ in range(60):
+for _ in range(40):
     thread = threading.Thread(target=work)
     thread.start()
     time.sleep(rng.uniform(0.005, 0.03))
