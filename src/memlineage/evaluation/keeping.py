@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +12,14 @@ import msgspec
 
 from memlineage.engine.memory import Memory
 from memlineage.evaluation.filling import open_memory
-from memlineage.store.database import FORMAT
+from memlineage.store.sql import SCHEMA
 
 __all__ = ["Filled", "Shelf"]
 
 _REVISION: Final = 1
 """Raised whenever what is filled in changes, so that a file of before is not taken for one of after."""
+_TABLES: Final = sha256(SCHEMA.encode()).hexdigest()[:8]
+"""Names the tables that it is filled into."""
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ class Shelf:
         path = self.work / f"{name}.db"
         for left in self.work.glob(f"{path.name}*"):  # what an earlier copy had beside it is not this one's
             left.unlink()
-        kept = self._kept / f"{name}-format-{FORMAT}-{_REVISION}.db"
+        kept = self._kept / f"{name}-{_TABLES}-{_REVISION}.db"
         if not kept.exists():
             fresh = kept.with_suffix(".part")
             fresh.unlink(missing_ok=True)
