@@ -259,6 +259,21 @@ def test_a_hub_falls_and_rises_as_one(tmp_path: Path, monkeypatch: pytest.Monkey
         assert_consistent(memory)
 
 
+def test_an_action_among_very_many_that_fall_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlineage.store.kept_index._TO_MAKE", 50)
+    with open_memory() as memory:
+        memory.register_tool("ring", lambda **_: "done", compensate=lambda unit: None)
+        scope = memory.scope(user="ann", agent="planner")
+        root = scope.store("Rain on Monday", creator="user")
+        below = scope.store_many([{"content": f"Umbrella {i}", "depends_on": [root]} for i in range(300)])
+        rung = scope.act("ring", {"to": "ann"}, justification=[below[7]])
+        for _ in range(2):  # built, then extended
+            fallen = scope.invalidate(root)
+            assert [unit.ref for unit in fallen.actions] == [scope.get(rung.unit.id).ref]
+            scope.restore(root)
+            scope.store("Something else")
+
+
 def test_a_unit_that_many_hang_on_is_replaced_in_one_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memlineage.store.kept_index._TO_MAKE", 50)
     with open_memory(tmp_path / "store.db") as memory:

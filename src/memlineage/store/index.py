@@ -171,7 +171,7 @@ def build(connection: Connection, to: Position) -> LineageIndex:
         late=_read_late(connection, to),
         alike=_classes(_read_pairs(connection, "index_alike", 0, to.n)),
         judged=_read_pairs(connection, "index_judged", 0, to.n),
-        actions=_ints(connection, "index_actions", 0, to.n),
+        actions=_ints(connection, "index_all_actions", to.n),
     )
 
 

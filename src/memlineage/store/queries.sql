@@ -293,4 +293,8 @@ SELECT (n << 31) | c FROM alike WHERE n > ?1 AND n <= ?2;
 SELECT (older << 31) | newer FROM verdict WHERE newer > ?1 AND newer <= ?2 ORDER BY newer;
 
 -- name: index_actions
-SELECT n FROM version WHERE kind IN ('action', 'approval') AND kind = 'action' AND n > ?1 AND n <= ?2 ORDER BY n;
+SELECT n FROM version WHERE kind = 'action' AND n > ?1 AND n <= ?2 ORDER BY n;
+
+-- name: index_all_actions  (versions are wide: the index knows which are looked for)
+SELECT n FROM version INDEXED BY version_action
+WHERE kind IN ('action', 'approval') AND kind = 'action' AND n <= ?1 ORDER BY n;
