@@ -63,3 +63,4 @@ def test_a_declaration_that_is_not_ours_is_named(tmp_path: Path) -> None:
         with memory._core.database.writing() as connection:
             connection.execute("CREATE TRIGGER spy AFTER INSERT ON version BEGIN DELETE FROM refresh; END")
         assert "trigger spy: does not belong" in "\n".join(map(str, memory.verify().findings))
+        assert (memory.rebuild().repaired, memory.verify().ok) == ({"schema": 2}, True)

@@ -23,6 +23,7 @@ from memlineage.errors import LedgerError, StoreError
 from memlineage.ledger.checkpoint import parse_tree_head
 from memlineage.ledger.notes import parse_note
 from memlineage.store.checking.beside import check_index_file
+from memlineage.store.checking.declared import mend_schema
 from memlineage.store.checking.faults import Fault, Faults
 from memlineage.store.checking.mending import mend_contents, mend_states
 from memlineage.store.checking.record import RecordCheck
@@ -50,6 +51,8 @@ def rebuild(core: Core, *, vectors: bool, progress: Watcher | None) -> RebuildRe
         repaired = {table: count for table, count in sorted(mending.repaired.items()) if count}
         if repaired:
             mending.check_again()
+    if repaired:  # once more: what other threads read until the commit was as it had been
+        core.forget_derived()
     if damage.replaceable:
         core.database.compact()
     return RebuildReport(
@@ -97,6 +100,8 @@ class _Mending:
 
     def _mend_record(self, faults: Faults, record: RecordCheck) -> None:
         connection = self._connection
+        if faults.by_table["schema"]:
+            self.repaired += mend_schema(connection)
         self.repaired += repair_record(connection, faults.by_table)
         if faults.by_table["key or checkpoint"]:
             self.repaired += _mend_signed(connection)

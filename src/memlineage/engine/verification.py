@@ -7,13 +7,10 @@ themselves wrong would name consequences for causes.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from typing import Any, Final
 
-import apsw
 import msgspec
 import orjson
 
@@ -26,6 +23,7 @@ from memlineage.policy import PolicySet
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.store.checking.beside import check_index_file
 from memlineage.store.checking.contents import Embed, check_contents
+from memlineage.store.checking.declared import check_schema
 from memlineage.store.checking.derived import Labels, check_derived
 from memlineage.store.checking.extra import check_extra
 from memlineage.store.checking.faults import Depth, Fault, Faults
@@ -33,11 +31,9 @@ from memlineage.store.checking.record import RecordCheck
 from memlineage.store.checkpoints import checkpoint_rows
 from memlineage.store.database import Connection
 from memlineage.store.salvage import Damage
-from memlineage.store.sql import SCHEMA
 
 __all__ = ["Checking", "kept_policies", "verify"]
 
-_COMMENT: Final = re.compile(r"--[^\n]*")
 _META: Final = frozenset({"embedder", "policy", "policy_levels", "policy_set"})
 _TABLES: Final = (
     "event", "version", "unit", "edge", "cause", "endorsement", "alike", "verdict", "principal", "wall", "namespace",
@@ -106,7 +102,7 @@ class Checking:
     def record(self, sizes: Iterable[int] = ()) -> RecordCheck:
         """The ledger, and all that is authoritative; roots are kept at these sizes."""
         connection, faults = self._connection, self.faults
-        _check_schema(connection, faults)
+        check_schema(connection, faults)
         wanted = {*sizes, *(row.size for row in checkpoint_rows(connection))}
         record = RecordCheck(connection, faults, self._progress, wanted)
         record.run()
@@ -190,26 +186,6 @@ def _finding(fault: Fault | None) -> Finding | None:
 
 def _count(connection: Connection, table: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {table}").get)
-
-
-def _check_schema(connection: Connection, faults: Faults) -> None:
-    """Tables, indexes and nothing else: a trigger or a view could make rows say what they do not."""
-    with closing(apsw.Connection(":memory:")) as fresh:
-        fresh.execute(SCHEMA)
-        wanted = _declared(fresh)
-    found = _declared(connection)
-    for entry in sorted(wanted.keys() - found.keys()):
-        faults.add("schema", entry, "is not there", seq=0)
-    for entry in sorted(found.keys() - wanted.keys()):
-        faults.add("schema", entry, "does not belong in a memlineage store", seq=0)
-    for entry in sorted(entry for entry in wanted.keys() & found.keys() if wanted[entry] != found[entry]):
-        faults.add("schema", entry, f"is declared otherwise: {found[entry]:.200}", seq=0)
-
-
-def _declared(connection: Connection) -> dict[str, str]:
-    """What there is, and as what; comments and spaces apart."""
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
-    return {f"{kind} {name}": " ".join(_COMMENT.sub("", str(sql)).split()) for kind, name, sql in rows}
 
 
 def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> None:
