@@ -453,6 +453,7 @@ def test_where_no_file_can_be_written_all_goes_on(tmp_path: Path, monkeypatch: p
     with open_memory(path) as memory:
         memory.scope(user="ann").store("Rain on Monday")
         assert seen_by(KeptIndex(str(path)), memory)["unit"] == [0, 1]
+        assert [file.name for file in tmp_path.glob("*-new")] == []
 
 
 def test_a_file_that_was_replaced_under_an_open_index_is_noticed(tmp_path: Path) -> None:

@@ -61,13 +61,16 @@ def save(index: LineageIndex, path: str) -> None:
     line = header + b" " * (-(len(header) + 1) % _ALIGNED) + b"\n"
     target = file_of(path)
     fresh = target.with_name(f"{target.name}-new")
-    with suppress(OSError):
+    try:
         with fresh.open("wb") as file:
             fresh.chmod(Path(path).stat().st_mode & 0o777)
             file.write(line)
             for part in parts:
                 part.tofile(file)
         fresh.replace(target)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink()
 
 
 def load(path: str, connection: Connection, to: Position) -> LineageIndex | None:
