@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import apsw
 
@@ -128,9 +129,14 @@ def acted(memory: ml.Memory) -> None:
     trip(memory).act("flight_api", {"to": "Kyoto"}, justification=[unit(memory, "Destination is Kyoto")])
 
 
+WANTED = ("tea", "quiet", "a garden", "a view")
+
+
 def loaded(memory: ml.Memory) -> None:
-    lines = [{"role": "user", "content": f"I want {what}"} for what in ("tea", "quiet", "a garden")]
-    trip(memory).load(lines, name="chat")
+    """In two batches."""
+    lines = [{"role": "user", "content": f"I want {what}"} for what in WANTED]
+    with mock.patch("memlineage.engine.importing._BATCH", 2):
+        trip(memory).load(lines, name="chat")
 
 
 def written_back(path: Path, vfs: str | None) -> ml.Memory:
@@ -176,7 +182,7 @@ ONCE = {
     "store": said_once("Plan B"),
     "store_many": said_once(*(f"idea {n}" for n in range(10))),
     "update": said_once("Destination is Osaka"),
-    "load": said_once("I want tea", "I want quiet", "I want a garden"),
+    "load": said_once(*(f"I want {what}" for what in WANTED)),
 }
 
 
