@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
+import apsw
+
 from memlineage.engine.decisions import DecisionLog, Line
 from memlineage.engine.inputs import Limits
 from memlineage.engine.snapshot import Snapshot
@@ -90,6 +92,7 @@ class Core:
     def forget_derived(self) -> None:
         """Rows were written anew: what was kept in memory, or beside the file, may be of what they were."""
         self._wake = None
+        self._names, self._places = NameCache(), {}
         self._index = KeptIndex(self.database.path)
         if self.database.path != MEMORY:
             file_of(self.database.path).unlink(missing_ok=True)
@@ -151,7 +154,8 @@ class Core:
         with self.database.reading() as connection:
             names = Names(connection, self._names)
             yield Snapshot(connection, names, self.now_us(), self.quorum, index=self._index)
-            names.keep()
+            if connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:  # who reads inside a write may see it undone
+                names.keep()
 
     def seen_by(self, writer: Writer) -> Snapshot:
         """What a write sees from inside its own transaction."""

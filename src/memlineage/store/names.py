@@ -1,10 +1,12 @@
 """Names kept once: principals, walls and contests become small integers in the rows that use them.
 
-The maps are read through to the tables and only ever grow, so a cache of them cannot be wrong; registered
+The maps are read through to the tables, where they only ever grow, so a cache of them cannot be wrong; registered
 levels can change in another process, so they are reread when the file has changed.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import orjson
 
@@ -14,6 +16,9 @@ from memlineage.store.database import Connection
 from memlineage.store.wake import Registered
 
 __all__ = ["Names"]
+
+_KEPT: Final = 65_536
+"""Names of one sort that a process keeps, some 500 bytes each: every session that has walls of its own has a name."""
 
 
 class NameCache:
@@ -26,7 +31,10 @@ class NameCache:
         self.wall_ids: dict[Wall, tuple[int, int]] = {}
 
     def absorb(self, fresh: NameCache) -> None:
-        """Take over what a finished transaction learned."""
+        """Take over what a finished transaction learned; begin anew when there are too many."""
+        for known in (self.principals, self.principal_ids, self.walls, self.wall_ids):
+            if len(known) > _KEPT:
+                known.clear()
         self.principals.update(fresh.principals)
         self.principal_ids.update(fresh.principal_ids)
         self.walls.update(fresh.walls)

@@ -1,0 +1,63 @@
+"""What a process remembers between transactions is of what was committed, and of what is there now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlineage.model.scope import Visibility, Wall
+from memlineage.store import names
+from tests.support import open_memory
+
+
+WALL = Wall(tenant="other", user="bob", agent=None, session=None, visibility=Visibility.USER)
+
+
+class Undone(Exception):
+    """What ends a write half way."""
+
+
+@pytest.mark.parametrize("place", [":memory:", "file"])
+def test_what_a_read_inside_a_write_saw_is_not_remembered_if_that_is_undone(place: str, tmp_path: Path) -> None:
+    with open_memory(place if place == ":memory:" else tmp_path / "a.db") as memory:
+        trip, core = memory.scope(user="alice"), memory._core
+        with pytest.raises(Undone), core.write() as writer:
+            p = writer.principal("tool:new")
+            w, _ = writer.names.intern_wall(WALL)
+            with core.read() as snapshot:
+                assert snapshot.names.find_principal("tool:new") == p
+                assert snapshot.names.wall(w) == WALL
+            raise Undone
+        unit = trip.store("NH203 costs 612 USD", creator="tool:new")
+        assert trip.get(unit.id).creator == "tool:new"
+        memory.scope(user="bob", tenant="other").store("Destination is Kyoto")
+        assert memory.verify().ok
+
+
+def test_places_that_a_rebuild_corrected_are_looked_up_again(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "a.db") as memory:
+        trip = memory.scope(user="alice")
+        one, other = trip.store("Destination is Kyoto"), trip.store("Budget is 900 USD")
+    with open_memory(tmp_path / "a.db") as memory:
+        trip = memory.scope(user="alice")
+        with memory._core.database.writing() as connection:
+            connection.execute("UPDATE unit SET id = id || 'x' WHERE id = ?", (one.id,))
+            connection.execute("UPDATE unit SET id = ? WHERE id = ?", (one.id, other.id))
+            connection.execute("UPDATE unit SET id = ? WHERE id = ?", (other.id, one.id + "x"))
+        trip.store("A plan", creator="reasoning", depends_on=[one.ref])
+        assert set(memory.rebuild().repaired) == {"unit"}
+        plan = trip.store("Another plan", creator="reasoning", depends_on=[one.ref])
+        assert [edge.parent for edge in trip.get(plan.id).lineage.dependencies] == [one.ref]
+
+
+def test_names_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "_KEPT", 20)
+    with open_memory() as memory:
+        for number in range(60):
+            scope = memory.scope(user=f"u{number}", session="s")
+            unit = scope.store("Destination is Kyoto", visibility=Visibility.SESSION.value)
+            assert scope.get(unit.id).content == "Destination is Kyoto"
+        kept = memory._core._names
+        assert max(map(len, (kept.walls, kept.wall_ids, kept.principals, kept.principal_ids))) < 30
+        assert memory.verify().ok
