@@ -127,6 +127,18 @@ print(in_child(lambda: open_memory(path).scope(user="alice").store("by the child
     assert contents(tmp_path / "memory.db") == ["Destination is Kyoto", "by the child"]
 
 
+def test_a_copy_of_a_store_in_memory_is_refused_as_well(tmp_path: Path) -> None:
+    """What were written to it, the parent would never see."""
+    script = """
+here = ml.Memory.open(embedder="lexical")
+print(in_child(lambda: here.scope(user="alice").store("lost", creator="user:alice")))
+print(told(lambda: here.scope(user="alice").store("kept", creator="user:alice")))
+"""
+    in_child, here = outcome(tmp_path / "memory.db", script).splitlines()
+    assert "forked from it; nothing was written" in in_child
+    assert here == "done"
+
+
 def test_a_child_opens_another_file(tmp_path: Path) -> None:
     assert outcome(tmp_path / "memory.db", "print(in_child(lambda: open_memory(path + '2')))") == "done"
 
