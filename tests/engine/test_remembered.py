@@ -5,30 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from memlineage.model.scope import Visibility, Wall
-from memlineage.store import names
 from tests.support import open_memory
 
+from memlineage.engine.core import Core
+from memlineage.model.scope import Visibility, Wall
+from memlineage.store import names
 
 WALL = Wall(tenant="other", user="bob", agent=None, session=None, visibility=Visibility.USER)
 
 
-class Undone(Exception):
+class UndoneError(Exception):
     """What ends a write half way."""
+
+
+def undone(core: Core) -> None:
+    """A write that names a principal and walls, looks at them from inside, and ends half way."""
+    with core.write() as writer:
+        p = writer.principal("tool:new")
+        w, _ = writer.names.intern_wall(WALL)
+        with core.read() as snapshot:
+            assert snapshot.names.find_principal("tool:new") == p
+            assert snapshot.names.wall(w) == WALL
+        raise UndoneError
 
 
 @pytest.mark.parametrize("place", [":memory:", "file"])
 def test_what_a_read_inside_a_write_saw_is_not_remembered_if_that_is_undone(place: str, tmp_path: Path) -> None:
     with open_memory(place if place == ":memory:" else tmp_path / "a.db") as memory:
-        trip, core = memory.scope(user="alice"), memory._core
-        with pytest.raises(Undone), core.write() as writer:
-            p = writer.principal("tool:new")
-            w, _ = writer.names.intern_wall(WALL)
-            with core.read() as snapshot:
-                assert snapshot.names.find_principal("tool:new") == p
-                assert snapshot.names.wall(w) == WALL
-            raise Undone
+        trip = memory.scope(user="alice")
+        with pytest.raises(UndoneError):
+            undone(memory._core)
         unit = trip.store("NH203 costs 612 USD", creator="tool:new")
         assert trip.get(unit.id).creator == "tool:new"
         memory.scope(user="bob", tenant="other").store("Destination is Kyoto")
