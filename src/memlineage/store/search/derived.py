@@ -11,7 +11,7 @@ A snapshot that is older than what was followed already cannot be answered from 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import orjson
@@ -37,6 +37,7 @@ class Derived:
         self._limit = limit
         self._namespaces: OrderedDict[int, Namespace] = OrderedDict()
         self._frequencies = Frequencies()
+        self._sizes: dict[int, int] = {}
         self._grown = False
         self._seq = 0
         self._corpus = Corpus(0, 0, 1.0)
@@ -58,6 +59,7 @@ class Derived:
                 self._forget_text()
             if horizon - self._corpus.horizon > _FAR:
                 self._namespaces.clear()
+                self._sizes.clear()
             elif self._namespaces:
                 self._add_children(connection)
                 self._add_late_edges(connection)
@@ -90,26 +92,25 @@ class Derived:
             self._grown = True
         return known
 
-    def trim(self, needed: Iterable[int]) -> None:
-        """Give up the least recently used until the rest fits; what is `needed` stays."""
+    def trim(self, needed: Collection[int]) -> None:
+        """Give up the least recently used until the rest fits; what is `needed` stays. Nothing else has grown."""
         if not self._grown:
             return
         self._grown = False
-        kept = set(needed)
-        held = {ns: namespace.nbytes for ns, namespace in self._namespaces.items()}
-        total = sum(held.values())
-        for ns, size in held.items():
+        self._sizes.update({ns: self._namespaces[ns].nbytes for ns in needed})
+        total = sum(self._sizes.values())
+        for ns in list(self._namespaces):
             if total <= self._limit:
                 return
-            if ns not in kept:
+            if ns not in needed:
                 del self._namespaces[ns]
-                total -= size
+                total -= self._sizes.pop(ns)
 
     def _forget_text(self) -> None:
         """Rows have gone from the text index: what was counted with them is counted anew."""
         self._frequencies.clear()
         for namespace in self._namespaces.values():
-            namespace.postings.clear()
+            namespace.forget_words()
 
     def _add_children(self, connection: Connection) -> None:
         more: dict[int, dict[int, int]] = {}

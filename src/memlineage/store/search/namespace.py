@@ -51,12 +51,14 @@ class Namespace:
         self.ns = ns
         self.horizon = 0
         self.postings: dict[str, Posting] = {}
+        self._words = 0
         self._dimension = dimension
         self._held = {
             field.name: Column(_KINDS[field.name], dimension if field.name == "vector" else None)
             for field in fields(Columns)
         }
-        self._walls: dict[int, Wall] = {}
+        self._private: dict[int, Wall] = {}
+        self._known_walls: set[int] = set()
         self._sights: dict[tuple[str | None, str | None], tuple[int, NDArray[np.bool_] | None]] = {}
         self.columns = self._as_they_are()
 
@@ -67,8 +69,7 @@ class Namespace:
     def nbytes(self) -> int:
         """Bytes of memory held."""
         columns = sum(column.nbytes for column in self._held.values())
-        words = sum(posting.nbytes for posting in self.postings.values())
-        return columns + words + sum(mask.nbytes for _, mask in self._sights.values() if mask is not None)
+        return columns + self._words + sum(mask.nbytes for _, mask in self._sights.values() if mask is not None)
 
     def catch_up(self, connection: Connection, horizon: int) -> None:
         """Append what was written since; `horizon` is the greatest version that the connection sees.
@@ -88,12 +89,17 @@ class Namespace:
 
     def remember(self, term: str, posting: Posting) -> None:
         """Keep where a term stands. All terms together take no more than the vectors, the oldest going first."""
-        self.postings.pop(term, None)
+        known = self.postings.pop(term, None)
         self.postings[term] = posting
+        self._words += posting.nbytes - (0 if known is None else known.nbytes)
         room = max(_LEAST_ROOM, self._held["vector"].nbytes)
-        total = sum(known.nbytes for known in self.postings.values())
-        while total > room and len(self.postings) > _REMEMBERED_TERMS:
-            total -= self.postings.pop(next(iter(self.postings))).nbytes
+        while self._words > room and len(self.postings) > _REMEMBERED_TERMS:
+            self._words -= self.postings.pop(next(iter(self.postings))).nbytes
+
+    def forget_words(self) -> None:
+        """Rows have gone from the text index: look terms up anew."""
+        self.postings.clear()
+        self._words = 0
 
     def visible_to(self, scope: Scope) -> NDArray[np.bool_] | None:
         """Which rows a search from that scope may look at; None for all of them."""
@@ -141,18 +147,20 @@ class Namespace:
             self._held[name].extend(np.asarray(values, _KINDS[name]))
 
     def _learn_walls(self, connection: Connection, walls: NDArray[np.int32]) -> None:
-        unknown = set(np.unique(walls).tolist()) - self._walls.keys()
-        if unknown:
-            for w, tenant, user, agent, session, visibility in fetch(
-                connection, QUERIES["walls"], (ids(unknown),)
-            ):  # fmt: skip
-                self._walls[w] = Wall(
+        """Walls whose visibility is the user's are seen by whoever sees the namespace; every session has such ones."""
+        unknown = set(np.unique(walls).tolist()) - self._known_walls
+        if not unknown:
+            return
+        self._known_walls |= unknown
+        for w, tenant, user, agent, session, visibility in connection.execute(QUERIES["walls"], (ids(unknown),)):
+            if visibility != Visibility.USER:
+                self._private[w] = Wall(
                     tenant=tenant, user=user, agent=agent, session=session, visibility=Visibility(visibility)
                 )
 
     def _visible(self, scope: Scope) -> NDArray[np.bool_] | None:
         mask = ~self.columns.hidden
-        unseen = [w for w, wall in self._walls.items() if not scope.sees(wall)]
+        unseen = [w for w, wall in self._private.items() if not scope.sees(wall)]
         if unseen:
             mask &= ~np.isin(self.columns.wall, unseen)
         return None if mask.all() else mask
