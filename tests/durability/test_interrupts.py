@@ -60,6 +60,9 @@ while time.monotonic() < end:
             scope.retrieve("writer says")
     except KeyboardInterrupt:
         interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        act()  # while the traceback still holds what was interrupted
+        scope.list(limit=1)
     except ml.MemLineageError as error:
         signal.setitimer(signal.ITIMER_REAL, 0)
         sys.exit(f"after {interrupted} interrupts: {error!r}")
