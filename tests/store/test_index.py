@@ -377,7 +377,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "another byte order": _lying("order", "middle"),
     "of the future": _lying("seq", 1 << 40),
     "of no store at all": _lying("seq", 0),
-    "of another store": _lying("leaf", base64.b64encode(b"1" * 32).decode()),
+    "of another store": _lying("mark", base64.b64encode(b"1" * 32).decode()),
     "sizes below nothing": _lying("sizes", [-1] * 16),
     "sizes beyond memory": _lying("sizes", [1 << 60] * 16),
     "sizes of something else": _lying("sizes", [1, 2]),
@@ -454,6 +454,34 @@ def test_where_no_file_can_be_written_all_goes_on(tmp_path: Path, monkeypatch: p
         memory.scope(user="ann").store("Rain on Monday")
         assert seen_by(KeptIndex(str(path)), memory)["unit"] == [0, 1]
         assert [file.name for file in tmp_path.glob("*-new")] == []
+
+
+@pytest.mark.parametrize("act", ["store", "corroborate"])
+def test_the_index_of_what_a_backup_took_back_is_no_index(act: str, tmp_path: Path) -> None:
+    """After a backup was put in place, the same acts at the same instants leave the same events: all but writes do."""
+    path, clock = tmp_path / "store.db", Clock()
+    with open_memory(path, clock=clock) as memory:
+        scope = memory.scope(user="ann")
+        root, other, word = (scope.store(text) for text in ("Rain on Monday", "Clouds", "Take an umbrella"))
+        memory.backup(tmp_path / "backup.db")
+
+    def go_on(parent: ml.Unit) -> None:
+        if act == "store":
+            scope.store("Boots", depends_on=[parent])
+        else:
+            scope.corroborate(word, depends_on=[parent])
+        scope.invalidate(root)
+
+    with open_memory(path, clock=clock) as memory:
+        scope = memory.scope(user="ann")
+        go_on(root)
+        save(from_tables(memory), str(path))
+    shutil.copy(tmp_path / "backup.db", path)
+    with open_memory(path, clock=clock) as memory:
+        scope = memory.scope(user="ann")
+        go_on(other)
+        assert _loaded(path, memory) is None
+        assert seen_by(KeptIndex(str(path)), memory) == said(from_tables(memory).structure)
 
 
 def test_a_file_that_was_replaced_under_an_open_index_is_noticed(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """The array index beside the database, so that a large store need not be read through again after each start.
 
 A file is a line of JSON (its layout, the position of the index, the sizes of the arrays, a checksum of them), then the
-arrays, as they lie in memory. It belongs to a store if the store has, at that position of its ledger, an event with
-that leaf hash. Anything else (another layout, a file cut short or damaged, numbers that point nowhere) is no file at
-all: the index is built from the tables, and the file is replaced.
+arrays, as they lie in memory. It belongs to a store if the history of the store up to that position is the same.
+Anything else (another layout, a file cut short or damaged, numbers that point nowhere) is no file at all: the index is
+built from the tables, and the file is replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from memlineage.lineage.arrays import Ints, Pairs, Rows
 from memlineage.store.database import Connection
 from memlineage.store.index import LineageIndex
-from memlineage.store.kept_index import Position, file_of
+from memlineage.store.kept_index import Position, file_of, mark_of
 
 __all__ = ["load", "save"]
 
@@ -40,7 +40,7 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     order: str
     n: int
     seq: int
-    leaf: bytes
+    mark: bytes
     since: int
     sizes: list[int]
     checksum: int
@@ -54,7 +54,7 @@ def save(index: LineageIndex, path: str) -> None:
         checksum = zlib.crc32(part.data.cast("B") if part.size else b"", checksum)
     header = msgspec.json.encode(
         _Header(
-            memlineage_index=_LAYOUT, order=sys.byteorder, n=index.at.n, seq=index.at.seq, leaf=index.at.leaf,
+            memlineage_index=_LAYOUT, order=sys.byteorder, n=index.at.n, seq=index.at.seq, mark=index.at.mark,
             since=index.since, sizes=[part.size for part in parts], checksum=checksum,
         )
     )  # fmt: skip
@@ -98,8 +98,7 @@ def _readable(header: _Header, file: BinaryIO) -> bool:
 def _known(connection: Connection, header: _Header, to: Position) -> bool:
     if not (0 < header.seq <= to.seq and 0 <= header.n <= to.n and 0 <= header.since <= header.seq):
         return False
-    leaf = connection.execute("SELECT leaf FROM event WHERE seq = ?", (header.seq,)).get
-    return bool(leaf == header.leaf)
+    return mark_of(connection, header.n, header.seq) == header.mark
 
 
 def _parts(index: LineageIndex) -> list[NDArray[np.int32]]:
@@ -133,7 +132,7 @@ def _index(header: _Header, parts: list[Ints]) -> LineageIndex | None:
     up, down = (Rows(*row) for row in rows)
     tail, weak, weak_tail = (Pairs(*pair) for pair in pairs)
     return LineageIndex(
-        at=Position(header.n, header.seq, header.leaf), since=header.since, unit=unit, group=group, up=up,
+        at=Position(header.n, header.seq, header.mark), since=header.since, unit=unit, group=group, up=up,
         down=down, tail=tail, weak=weak, weak_tail=weak_tail, late=late.reshape(4, -1), alike=alike.reshape(2, -1),
         judged=judged.reshape(2, -1), actions=actions,
     )  # fmt: skip

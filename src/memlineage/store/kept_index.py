@@ -1,8 +1,8 @@
 """The array index of one open memory, kept between operations: made when first asked for, extended when behind.
 
 Other processes append to the same file, so nothing is assumed: each time it is asked, the view of who asks says how far
-it reaches, and the event at the position of the index must still be the one it was. What a write has not committed yet
-is laid over the index for that write alone. A reader whose snapshot is older looks at the index up to there.
+it reaches, and the history up to the position of the index must still be the one it was. What a write has not committed
+yet is laid over the index for that write alone. A reader whose snapshot is older looks at the index up to there.
 
 Making one reads the whole lineage once, so it is made only for changes that reach far (`patience`), and of a large
 store it is then put beside the database (`store/index_file.py`).
@@ -11,6 +11,7 @@ store it is then put beside the database (`store/index_file.py`).
 from __future__ import annotations
 
 import threading
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from memlineage.lineage.arrays import Structure
     from memlineage.store.index import LineageIndex
 
-__all__ = ["KeptIndex", "Position", "file_of", "position_of"]
+__all__ = ["KeptIndex", "Position", "file_of", "mark_of", "position_of"]
 
 _AT_HAND: Final = 256
 """Versions that may be looked at one by one before turning to an index that is there already."""
@@ -36,14 +37,17 @@ _GROWN: Final = 10
 """Grown by one in so many, it is written to the file again."""
 _MOST: Final = 1 << 24
 """Versions of which an index is kept at most: 700 MB with three edges each. Beyond, all is done one by one."""
+_TELLING: Final = (
+    "SELECT leaf FROM event WHERE seq BETWEEN ?1 AND ?2 AND (kind IN (1, 4) OR seq = ?2) ORDER BY seq"  # WRITE, JUSTIFY
+)
 
 
 class Position(NamedTuple):
-    """How far a view of a store reaches: its last version, its last event, and the leaf hash of that."""
+    """How far a view of a store reaches: its last version, its last event, and what tells from any other history."""
 
     n: int
     seq: int
-    leaf: bytes
+    mark: bytes
 
 
 def file_of(path: str) -> Path:
@@ -53,14 +57,26 @@ def file_of(path: str) -> Path:
 
 def position_of(connection: Connection) -> Position:
     """How far the view of this connection reaches."""
-    seq, leaf = connection.execute("SELECT seq, leaf FROM event ORDER BY seq DESC LIMIT 1").get or (0, b"")
-    return Position(_last_version(connection), seq, leaf)
+    n, seq = _last_version(connection), connection.execute("SELECT coalesce(max(seq), 0) FROM event").get
+    return Position(n, seq, mark_of(connection, n, seq))
 
 
 def _position_at(connection: Connection, seq: int) -> Position:
     """How far the view of this connection reached when that was the last event."""
     n = connection.execute("SELECT n FROM version WHERE seq <= ? ORDER BY n DESC LIMIT 1", (seq,)).get
-    return Position(n or 0, seq, _leaf(connection, seq) or b"")
+    return Position(n or 0, seq, mark_of(connection, n or 0, seq))
+
+
+def mark_of(connection: Connection, n: int, seq: int) -> bytes:
+    """What tells a history that ends with that version and that event from any other, as far as an index is concerned.
+
+    Writes bear salt: who has the same one has the same before it, being a copy. Other events bear none unless somebody
+    gave a reason, so in two copies that went apart the same act at the same instant leaves the same event. What was
+    justified since the last write therefore counts as well. Nothing if this view has no such event.
+    """
+    since = connection.execute("SELECT seq FROM version WHERE n = ?", (n,)).get or 0
+    leaves = [leaf for (leaf,) in connection.execute(_TELLING, (since, seq))]
+    return sha256(b"".join(leaves)).digest() if leaves else b""
 
 
 def _last_version(connection: Connection) -> int:
@@ -108,7 +124,7 @@ class KeptIndex:
         from memlineage.store.index import build
 
         index = self._index
-        if index is not None and index.at.seq <= now.seq and _leaf(connection, index.at.seq) != index.at.leaf:
+        if index is not None and index.at.seq <= now.seq and mark_of(connection, *index.at[:2]) != index.at.mark:
             index = None  # the file is another one than it was
         if index is None:
             index = self._from_file(connection, committed or now)
@@ -136,8 +152,3 @@ class KeptIndex:
         if self._path != MEMORY and index.at.n >= _WORTH_A_FILE:
             save(index, self._path)
             self._filed = index.at.n
-
-
-def _leaf(connection: Connection, seq: int) -> bytes | None:
-    leaf: bytes | None = connection.execute("SELECT leaf FROM event WHERE seq = ?", (seq,)).get
-    return leaf
