@@ -6,20 +6,18 @@ its table (`extra.py` then says which).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from hashlib import sha256
 from typing import Final
 
 from memlineage.ledger.hashing import SALT_BYTES
 from memlineage.model.state import CauseKind
-from memlineage.store.checking.events import Cause, Edges, Endorse, Justify, Lift, Principal
+from memlineage.store.checking.events import DIGEST, Cause, Edges, Endorse, Justify, Lift, Principal
 from memlineage.store.checking.faults import Depth, Faults
 from memlineage.store.database import Connection
 
 __all__ = ["ActCheck", "commits"]
 
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _NONE: Final = (None, None)
 
 
@@ -137,7 +135,7 @@ class ActCheck:
 
     def _check_digest(self, committed: str, seq: int) -> None:
         """A commitment whose value is destroyed is still a commitment."""
-        if not _DIGEST.fullmatch(committed):
+        if not DIGEST.fullmatch(committed):
             self._add("event", f"event {seq}", "holds text where a commitment belongs", seq, Depth.VALUE)
 
     # Justifications and endorsements ---------------------------------------------------------------------------

@@ -43,8 +43,8 @@ class AlikeCheck:
                 self._add(said.n, f"is of class {alike}; event {said.seq} says it is like none", said.seq)
             return
         olders = self._olders(said)
-        if not olders or None in olders:
-            problem = "names versions that are not there"  # or are not found, where a unit or its versions are wrong
+        if not olders or None in olders or olders[-1] == said.n:
+            problem = "is like versions that are not there"  # or are not found, where a unit or its versions are wrong
             self._faults.add("event", f"event {said.seq}", problem, seq=said.seq, depth=Depth.RECORD)
             return
         known = [n for n in olders if n is not None]

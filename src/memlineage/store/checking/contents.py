@@ -216,6 +216,7 @@ def _vocabulary(connection: Connection) -> Iterator[str]:
     try:
         # FTS5 renews what it remembers of its index when it is asked something, but not when it is walked.
         connection.execute("SELECT rowid FROM text WHERE text MATCH 'ns : ns1'").fetchall()
+        connection.execute("DROP TABLE IF EXISTS temp.occurrence")  # left by a check that was interrupted
         connection.execute("CREATE VIRTUAL TABLE temp.occurrence USING fts5vocab (main, text, instance)")
         yield "temp.occurrence"
         connection.execute("DROP TABLE temp.occurrence")

@@ -6,6 +6,7 @@ no other: these fields, in this order, without spaces, numbers as integers.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -13,8 +14,24 @@ import msgspec
 from memlineage.store.records import EventKind
 
 __all__ = [
-    "SHAPES", "Cause", "Edges", "Endorse", "Event", "Justify", "Key", "Lift", "Policy", "Principal", "Same", "Setting",
-    "Spans", "Write", "canonical_event", "decode",
+    "DIGEST",
+    "SHAPES",
+    "UNIT_ID",
+    "Cause",
+    "Edges",
+    "Endorse",
+    "Event",
+    "Justify",
+    "Key",
+    "Lift",
+    "Policy",
+    "Principal",
+    "Same",
+    "Setting",
+    "Spans",
+    "Write",
+    "canonical_event",
+    "decode",
 ]  # fmt: skip
 
 Edges = list[tuple[int, int, int]]
@@ -153,6 +170,9 @@ SHAPES: Final[dict[int, type[Event]]] = {
     EventKind.SETTING: Setting,
     EventKind.KEY: Key,
 }
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+"""What stands in an event for a value."""
+UNIT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DECODERS: Final = {int(kind): msgspec.json.Decoder(shape).decode for kind, shape in SHAPES.items()}
 canonical_event: Final = msgspec.json.Encoder().encode
 

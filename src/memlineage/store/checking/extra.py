@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from memlineage.store.checking.events import Event, decode
+from memlineage.store.checking.events import UNIT_ID, Event, decode
 from memlineage.store.checking.faults import Depth, Faults
 from memlineage.store.checking.record import RecordCheck
 from memlineage.store.database import Connection
@@ -54,6 +54,8 @@ def _event(connection: Connection, seq: int, kind: EventKind) -> Any:
 def _units(connection: Connection, record: RecordCheck, faults: Faults) -> None:
     latest = record.versions.latest
     for u, unit, highest in connection.execute("SELECT u, id, latest FROM unit ORDER BY u"):
+        if not UNIT_ID.fullmatch(unit):
+            faults.add("unit", f"unit {u}", f"{unit[:80]!r} is no id of a unit", seq=record.last + 1)
         met = latest[u] if 0 < u < len(latest) else 0
         if not met:
             faults.add("unit", f"unit {u} ({unit})", "has no version", seq=record.last + 1, depth=Depth.RECORD)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from memlineage.store.checking.acts import ActCheck
 from memlineage.store.checking.alike import AlikeCheck
 from memlineage.store.checking.events import (
+    DIGEST,
     Cause,
     Endorse,
     Event,
@@ -170,6 +171,8 @@ class RecordCheck:
 
     def _policy(self, said: Policy) -> None:
         self.revision = said.revision
+        if not DIGEST.fullmatch(said.revision):
+            self._bad_event(said.seq, "holds text where the hash of a policy belongs")
 
     def _setting(self, said: Setting) -> None:
         if said.record != RECORD_LAYOUT:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from memlineage.ledger.hashing import SALT_BYTES
-from memlineage.store.checking.events import Write
+from memlineage.store.checking.events import DIGEST, Write
 from memlineage.store.checking.faults import Depth, Faults
 from memlineage.store.checking.places import Places, WallFields
 from memlineage.store.database import Connection
@@ -141,6 +141,8 @@ class VersionCheck:
             self.gone.add(row.n)
             if content is not None or salt is not None:
                 self._add(row, said, "content and salt are destroyed together or not at all")
+            if not DIGEST.fullmatch(said.content) or not DIGEST.fullmatch(said.record):
+                self._faults.add("event", f"event {said.seq}", "holds text where a commitment belongs", seq=said.seq)
             return True
         if sha256(salt[:SALT_BYTES] + content.encode()).hexdigest() != said.content or len(salt) != 2 * SALT_BYTES:
             self._add(row, said, f"content does not fit the commitment of event {said.seq}")
