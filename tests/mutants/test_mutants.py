@@ -35,6 +35,7 @@ def machine_fails(source: Path, machine: str = "in memory") -> bool:
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert "Timeout (>" not in done.stdout, "a machine that is too slow has noticed nothing"
     return done.returncode == 1
 
 
