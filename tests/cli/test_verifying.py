@@ -36,6 +36,7 @@ def test_a_changed_value_is_named_and_ends_with_exit_code_1(desk: Any, trip: dic
     shown = desk.type("verify", str(desk.file))
     assert (shown.exit_code, "one entry is not as it must be" in shown.stdout) == (1, True)
     assert "content does not fit the commitment" in shown.stdout
+    assert ("memlineage rebuild" in shown.stdout, "go back to a backup" in shown.stdout) == (False, True)
 
 
 def test_rebuild_refuses_to_make_up_a_value(desk: Any, trip: dict[str, str]) -> None:
@@ -56,6 +57,17 @@ def test_what_is_only_derived_is_mended_as_verify_advises(desk: Any, trip: dict[
     assert verified(desk, code=0)["ok"]
     assert desk.ask("get", trip["plan"])["status"] == "contaminated"
     assert "nothing to mend" in desk.type("rebuild", str(desk.file)).stdout
+
+
+def test_what_events_determine_is_mended_as_verify_advises(desk: Any, trip: dict[str, str]) -> None:
+    change(desk, "UPDATE edge SET weight = 400000 WHERE child = 2")
+    shown = desk.type("verify", str(desk.file)).stdout
+    assert ("depends, weight 0.4: no event wrote it" in shown, f"memlineage rebuild {desk.file}" in shown) == (
+        True,
+        True,
+    )
+    assert desk.type("rebuild", str(desk.file)).exit_code == 0
+    assert verified(desk, code=0)["ok"]
 
 
 def test_a_history_that_was_cut_short_shows_against_a_witness(desk: Any, trip: dict[str, str]) -> None:

@@ -151,7 +151,7 @@ def _verified(report: VerifyReport, file: Path) -> Iterator[RenderableType]:
     if report.ok:
         yield Text.assemble(("● ", "green"), words(file, "bold"), " holds what its ledger says")
     else:
-        sign = ("◐ ", "yellow") if report.derived_only else ("✗ ", "bold red")
+        sign = ("◐ ", "yellow") if report.mendable else ("✗ ", "bold red")
         many = report.found > 1
         said = f"{report.found:,} entries are not as they must be" if many else "one entry is not as it must be"
         yield Text.assemble(sign, words(file, "bold"), f": {said}")
@@ -194,9 +194,11 @@ def _advice(report: VerifyReport, file: Path) -> Iterator[RenderableType]:
 
     if report.derived_only:
         yield words(f"Only what is derived is wrong. Compute it anew: memlineage rebuild {file}", "yellow")
+    elif report.mendable:
+        yield words(f"Events determine what must stand there. Write it anew: memlineage rebuild {file}", "yellow")
     elif not report.ok:
-        yield words(f"Keep this file as it is. What events determine can be mended: memlineage rebuild {file}")
-        yield words("If that is refused, a value is gone that nothing else knows: go back to a backup that verifies.")
+        yield words("What the ledger commits to is not there any more, and nothing else knows it: keep this file as")
+        yield words("it is, and go back to a backup that verifies.")
     elif not report.witnessed:
         yield words(
             "Who can write the file can write another history: --against FILE, a checkpoint kept elsewhere.", "dim"

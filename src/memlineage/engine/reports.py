@@ -23,6 +23,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
         findings: the first hundred.
         found: how many there are in all.
         derived_only: whether only derived values do not fit: `rebuild` computes them anew.
+        mendable: whether nothing was found that only the ledger's commitments know, so that `rebuild` mends it.
         rows: how many rows of each table were checked.
         events: how many events the ledger has.
         root: the root of the Merkle tree over them, in hex.
@@ -37,6 +38,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     found: int
     derived_only: bool
+    mendable: bool
     rows: dict[str, int]
     events: int
     root: str

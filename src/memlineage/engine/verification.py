@@ -64,6 +64,7 @@ def verify(
         findings=tuple(found for fault in faults.kept if (found := _finding(fault)) is not None),
         found=faults.count,
         derived_only=bool(faults.count) and not faults.authoritative,
+        mendable=bool(faults.count) and faults.beyond_repair is None,
         rows=rows,
         events=record.last,
         root=record.leaves.tree.root().hex(),
@@ -80,8 +81,8 @@ def _damaged(damage: Damage, seconds: float) -> VerifyReport:
     findings += [Finding(name, "its pages are damaged") for name in damage.replaceable]
     return VerifyReport(
         ok=False, first=findings[0], findings=tuple(findings), found=len(findings), derived_only=not damage.beyond,
-        rows={}, events=0, root="", left_out=("everything else: it cannot be read as long as that is so",),
-        seconds=round(seconds, 3),
+        mendable=not damage.beyond, rows={}, events=0, root="", seconds=round(seconds, 3),
+        left_out=("everything else: it cannot be read as long as that is so",),
     )  # fmt: skip
 
 

@@ -12,11 +12,12 @@ from typing import Final
 
 from memlineage.ledger.hashing import SALT_BYTES
 from memlineage.model.state import CauseKind
+from memlineage.model.unit import MICRO, Role
 from memlineage.store.checking.events import DIGEST, Cause, Edges, Endorse, Justify, Lift, Principal
 from memlineage.store.checking.faults import Depth, Faults
 from memlineage.store.database import Connection
 
-__all__ = ["ActCheck", "commits"]
+__all__ = ["ActCheck", "commits", "edge_words"]
 
 _NONE: Final = (None, None)
 
@@ -159,12 +160,11 @@ class ActCheck:
         """One justification's rows against what its event says."""
         found, wanted = {tuple(row) for row in rows}, set(said)
         for parent, role, weight in sorted(wanted - found):
-            entry = f"edge {child} ← {parent}"
-            self._add("edge", entry, f"role {role}, weight {weight}: event {seq} wrote it, and it is not there", seq)
+            problem = f"{edge_words(justification, role, weight)}: event {seq} wrote it, and it is not there"
+            self._add("edge", f"edge {child} ← {parent}", problem, seq)
         for parent, role, weight in sorted(found - wanted):
-            entry = f"edge {child} ← {parent}"
-            problem = f"justification {justification}, role {role}, weight {weight}: no event wrote it"
-            self._add("edge", entry, problem, seq)
+            problem = f"{edge_words(justification, role, weight)}: no event wrote it"
+            self._add("edge", f"edge {child} ← {parent}", problem, seq)
 
     def endorse(self, said: Endorse) -> None:
         """Somebody's word for a version."""
@@ -190,6 +190,13 @@ class ActCheck:
         elif not commits(salt, action, said.action):
             problem = f"its action does not fit the commitment of event {said.seq}"
             self._add("endorsement", entry, problem, said.seq, Depth.VALUE)
+
+
+def edge_words(justification: int, role: int, weight: int) -> str:
+    """What an edge is, in words; the first justification is number 1."""
+    named = Role(role).label if role in Role._value2member_map_ else f"role {role}"
+    parts = [named] + [f"weight {weight / MICRO:g}"] * (weight != MICRO)
+    return ", ".join(parts + [f"justification {justification + 1}"] * (justification != 0))
 
 
 def _cause(seq: int, n: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
+from memlineage.store.checking.acts import edge_words
 from memlineage.store.checking.events import UNIT_ID, Event, decode
 from memlineage.store.checking.faults import Depth, Faults
 from memlineage.store.checking.record import RecordCheck
@@ -110,7 +111,7 @@ def _late_edges(connection: Connection, faults: Faults, end: int) -> None:
         "SELECT child, justification, parent, role, weight FROM edge WHERE justification <> 0"
     ):
         if (child, justification) not in known:
-            problem = f"justification {justification}, role {role}, weight {weight}: no event wrote it"
+            problem = f"{edge_words(justification, role, weight)}: no event wrote it"
             faults.add("edge", f"edge {child} ← {parent}", problem, seq=end, depth=Depth.RECORD)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from hashlib import sha256
 from typing import Any, Final
 
-from memlineage.store.checking.acts import ActCheck
+from memlineage.store.checking.acts import ActCheck, edge_words
 from memlineage.store.checking.alike import AlikeCheck
 from memlineage.store.checking.events import (
     DIGEST,
@@ -164,7 +164,7 @@ class RecordCheck:
 
     def _unwritten_edge(self, edge: tuple[int, int, int, int, int], seq: int) -> None:
         child, justification, parent, role, weight = edge
-        problem = f"justification {justification}, role {role}, weight {weight}: no event wrote it"
+        problem = f"{edge_words(justification, role, weight)}: no event wrote it"
         self._faults.add("edge", f"edge {child} ← {parent}", problem, seq=seq, depth=Depth.RECORD)
 
     # Other events ----------------------------------------------------------------------------------------------
