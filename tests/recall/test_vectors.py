@@ -6,7 +6,15 @@ from numpy.typing import NDArray
 
 from memlineage.errors import InvalidInputError
 from memlineage.recall.embedding import to_blob
-from memlineage.recall.vectors import Likeness, best_places, distinct, from_blob, from_blobs, places_above
+from memlineage.recall.vectors import (
+    Likeness,
+    best_places,
+    distinct,
+    few_components,
+    from_blob,
+    from_blobs,
+    places_above,
+)
 
 DIMENSION = 8
 
@@ -51,6 +59,28 @@ def test_many_rows_are_thinned_without_losing_one_of_the_best(k: int, spread: in
     wanted = np.lexsort((np.arange(20_000), -np.vecdot(rows, query.astype(np.float64))))[:k]
     assert places.tolist() == wanted.tolist()
     assert scores.tolist() == np.vecdot(rows[wanted], query.astype(np.float64)).tolist()
+
+
+@pytest.mark.parametrize("count", [0, 1, 300, 70_000])
+@pytest.mark.parametrize("allowed", [1.0, 0.9, 0.01])
+def test_going_through_components_finds_the_same(count: int, allowed: float) -> None:
+    chance = np.random.default_rng(7)
+    rows = unit_rows(count, 5)
+    query = unit_rows(1, 98)[0]
+    query[chance.choice(DIMENSION, 5, replace=False)] = 0.0
+    mask = None if allowed == 1.0 else chance.random(count) < allowed
+    turned = np.ascontiguousarray(rows.T)
+    places, scores = Likeness(rows, query, turned).best(50, mask)
+    wanted, wanted_scores = Likeness(rows, query).best(50, mask)
+    assert places.tolist() == wanted.tolist()
+    assert scores.tolist() == wanted_scores.tolist()
+
+
+@pytest.mark.parametrize(("zeros", "few"), [(256, True), (214, True), (213, False), (0, False)])
+def test_a_query_has_few_components_if_five_in_six_are_zero(zeros: int, few: bool) -> None:
+    query = np.ones(256, dtype=np.float32)
+    query[:zeros] = 0.0
+    assert few_components(query) is few
 
 
 @pytest.mark.parametrize("count", [300, 20_000])

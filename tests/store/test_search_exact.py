@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import apsw
+import numpy as np
 import pytest
 from tests.store.naive_search import ranked
 from tests.support import Clock, open_memory, run_all
@@ -16,7 +17,8 @@ from memlineage.engine import retrieval
 from memlineage.engine.snapshot import Snapshot
 from memlineage.recall.embedding import embed_query
 from memlineage.store.records import EventKind
-from memlineage.store.search import Pool, Search, Sight
+from memlineage.store.search import Pool, Search, Sight, namespace
+from memlineage.store.search.columns import Components
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
@@ -46,7 +48,9 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=[0, 1, 2])
-def chance(request: pytest.FixtureRequest) -> random.Random:
+def chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> random.Random:
+    if request.param:  # as in a large namespace: vectors are at hand by component
+        monkeypatch.setattr(namespace, "_LARGE", 1)
     return random.Random(request.param)
 
 
@@ -301,6 +305,31 @@ def test_memory_stays_within_its_bytes_and_answers_stay_the_same() -> None:
             assert pool_of(memory, tight, f"u{user}") == pool_of(memory, roomy, f"u{user}")
             assert tight.nbytes <= 500_000
         assert (largest < 250_000, roomy.nbytes > 1_000_000) == (True, True)
+
+
+def test_vectors_by_component_are_kept_in_large_namespaces_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespace, "_LARGE", 100)
+    with open_memory() as memory:
+        scope = memory.scope(user="ann")
+        scope.store_many([f"train {i}" for i in range(99)])
+        small, small_and_tight = Search(256, 1 << 20), Search(256, 100_000)
+        assert pool_of(memory, small) == pool_of(memory, small_and_tight)
+        assert small.nbytes == small_and_tight.nbytes
+        scope.store("The last train")
+        large, large_and_tight = Search(256, 1 << 20), Search(256, 100_000)
+        assert pool_of(memory, large) == pool_of(memory, large_and_tight) == pool_of(memory, small)
+        assert large.nbytes - large_and_tight.nbytes == 100 * 256 * 4
+
+
+def test_vectors_by_component_grow_and_what_was_given_stays() -> None:
+    turned = Components(3)
+    rows = np.arange(9_000, dtype=np.float32).reshape(3_000, 3)
+    first = turned.of(rows[:5])
+    second = turned.of(rows[:2_500])
+    assert first.tolist() == rows[:5].T.tolist()
+    assert second.tolist() == rows[:2_500].T.tolist()
+    assert turned.of(rows).tolist() == rows.T.tolist()
+    assert second.tolist() == rows[:2_500].T.tolist()
 
 
 def test_one_namespace_may_take_more_than_the_bound_but_it_alone() -> None:

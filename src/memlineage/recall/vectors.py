@@ -6,7 +6,9 @@ out. The few that remain are scored again in 64 bits, row by row, and ordered by
 depends on the vectors alone, not on the order in which they came, on the filter, or on how many threads the BLAS
 uses.
 
-The product reads the whole matrix and is what a search costs. What comes after it reads a hundred thousand scores
+The product reads the whole matrix and is what a search costs. A query of which most components are zero, as those of
+an embedder of spelling are, needs few of the matrix's columns: where these are at hand as rows of another matrix, only
+they are read. What comes after it reads a hundred thousand scores
 once, to drop those below a bound that a sample of them sets, and from there on handles hundreds.
 """
 
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Likeness", "best_places", "distinct", "from_blob", "from_blobs", "places_above"]
+__all__ = ["Likeness", "best_places", "distinct", "few_components", "from_blob", "from_blobs", "places_above"]
 
 _SPARSE: Final = 4
 """With fewer than one row in this many allowed, gathering them is cheaper than scoring all."""
 _CHUNK: Final = 4_096
+_DENSE: Final = 6
+"""With fewer than one component in this many, going through them one by one is cheaper than the product."""
+_BLOCK: Final = 65_536
 _SAMPLE: Final = 1_024
 """Scores that are looked at to set a bound; fewer than four times as many are not worth a sample."""
 
@@ -50,8 +55,12 @@ def from_blobs(blobs: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
 class Likeness:
     """One query against the rows of one matrix; the product is made once, whatever is asked."""
 
-    def __init__(self, rows: NDArray[np.float32], query: NDArray[np.float32]) -> None:
+    def __init__(
+        self, rows: NDArray[np.float32], query: NDArray[np.float32], components: NDArray[np.float32] | None = None
+    ) -> None:
         """`rows` are unit or zero vectors, shape (n, d); the query has shape (d,), of any length.
+
+        `components`, if given, are the same the other way round, shape (d, n), for a query with `few_components`.
 
         Raises:
             InvalidInputError: the query has another shape.
@@ -59,6 +68,7 @@ class Likeness:
         if query.shape != rows.shape[1:]:
             raise InvalidInputError(f"the query vector has shape {query.shape}; expected ({rows.shape[1]},)")
         self._rows = rows
+        self._components = components
         self._query = query.astype(np.float32, copy=False)
         self._wide = query.astype(np.float64)
         length = float(np.sqrt(self._wide @ self._wide))
@@ -109,9 +119,26 @@ class Likeness:
         return places_above(np.where(allowed, self._coarse(), -np.inf), k, self._slack)
 
     def _coarse(self) -> NDArray[np.float32]:
-        if self._every is None:
+        if self._every is None and self._components is not None:
+            self._every = _by_component(self._components, self._query)
+        elif self._every is None:
             self._every = self._rows @ self._query
         return self._every
+
+
+def few_components(query: NDArray[np.float32]) -> bool:
+    """Whether so many components are zero that going through the others one by one takes less than the product."""
+    return int(np.count_nonzero(query)) * _DENSE <= len(query)
+
+
+def _by_component(components: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    total = np.zeros(components.shape[1], np.float32)
+    for start in range(0, len(total), _BLOCK):
+        block = total[start : start + _BLOCK]
+        part = np.empty_like(block)
+        for i in np.flatnonzero(query):
+            block += np.multiply(components[i, start : start + _BLOCK], query[i], out=part)
+    return total
 
 
 def best_places(scores: NDArray[np.float64], k: int) -> NDArray[np.intp]:

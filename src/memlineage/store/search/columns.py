@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Columns"]
+__all__ = ["Column", "Columns", "Components"]
 
 _FIRST: Final = 64
+_BATCH: Final = 1_024
 
 
 class Column:
@@ -55,6 +56,32 @@ class Column:
         """Put these values there, without touching what was given out."""
         self._held = self._held.copy()
         self._held[places] = values
+
+
+class Components:
+    """The vectors of a namespace the other way round: a row for each component. What was given out stays as it was."""
+
+    def __init__(self, dimension: int) -> None:
+        """Empty."""
+        self._held: NDArray[np.float32] = np.empty((dimension, 0), np.float32)
+        self._used = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held."""
+        return self._held.nbytes
+
+    def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """All of these, shape (d, n); they are those of the last time, with more behind them."""
+        end = len(vectors)
+        if end > self._held.shape[1]:
+            grown = np.empty((len(self._held), max(end, 2 * self._used)), np.float32)
+            grown[:, : self._used] = self._held[:, : self._used]
+            self._held = grown
+        for start in range(self._used, end, _BATCH):
+            self._held[:, start : min(end, start + _BATCH)] = vectors[start : start + _BATCH].T
+        self._used = end
+        return self._held[:, :end]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -14,7 +14,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import Final
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from memlineage.store.database import Connection, fetch, ids
 from memlineage.store.places import DEEPEST, read_depths
@@ -91,6 +93,12 @@ class Derived:
             namespace.remember(term.text, known)
             self._grown = True
         return known
+
+    def components(self, namespace: Namespace) -> NDArray[np.float32] | None:
+        """The vectors of a namespace by component; None where that does not pay, or takes more than may be taken."""
+        components = namespace.components(self._limit // 2)
+        self._grown = self._grown or components is not None
+        return components
 
     def trim(self, needed: Collection[int]) -> None:
         """Give up the least recently used until the rest fits; what is `needed` stays. Nothing else has grown."""

@@ -23,7 +23,7 @@ from memlineage.model.unit import MICRO
 from memlineage.recall.vectors import from_blobs
 from memlineage.store.database import Connection, fetch, ids
 from memlineage.store.places import DEEPEST, read_depths
-from memlineage.store.search.columns import Column, Columns
+from memlineage.store.search.columns import Column, Columns, Components
 from memlineage.store.search.postings import Posting
 from memlineage.store.sql import QUERIES
 
@@ -32,6 +32,8 @@ __all__ = ["MAX_ROWS", "Namespace"]
 MAX_ROWS: Final = 1_000_000
 """Versions of one namespace that are searched exactly: 1 GB of vectors at 256 dimensions."""
 
+_LARGE: Final = 16_384
+"""Versions from which on the product of the vectors is what a search costs."""
 _BATCH: Final = 8_192
 _REMEMBERED_SIGHTS: Final = 16
 _REMEMBERED_TERMS: Final = 64
@@ -52,6 +54,7 @@ class Namespace:
         self.horizon = 0
         self.postings: dict[str, Posting] = {}
         self._words = 0
+        self._components: Components | None = None
         self._dimension = dimension
         self._held = {
             field.name: Column(_KINDS[field.name], dimension if field.name == "vector" else None)
@@ -69,7 +72,10 @@ class Namespace:
     def nbytes(self) -> int:
         """Bytes of memory held."""
         columns = sum(column.nbytes for column in self._held.values())
-        return columns + self._words + sum(mask.nbytes for _, mask in self._sights.values() if mask is not None)
+        turned = 0 if self._components is None else self._components.nbytes
+        return (
+            columns + turned + self._words + sum(mask.nbytes for _, mask in self._sights.values() if mask is not None)
+        )
 
     def catch_up(self, connection: Connection, horizon: int) -> None:
         """Append what was written since; `horizon` is the greatest version that the connection sees.
@@ -100,6 +106,15 @@ class Namespace:
         """Rows have gone from the text index: look terms up anew."""
         self.postings.clear()
         self._words = 0
+
+    def components(self, room: int) -> NDArray[np.float32] | None:
+        """The vectors by component, as far as that pays in a namespace of this size and there is room for them."""
+        if len(self.columns) < _LARGE or self._held["vector"].nbytes > room:
+            self._components = None
+            return None
+        if self._components is None:
+            self._components = Components(self._dimension)
+        return self._components.of(self.columns.vector)
 
     def visible_to(self, scope: Scope) -> NDArray[np.bool_] | None:
         """Which rows a search from that scope may look at; None for all of them."""

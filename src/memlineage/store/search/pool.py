@@ -86,12 +86,13 @@ class Part:
         visible: NDArray[np.bool_] | None,
         postings: Sequence[Posting],
         vector: NDArray[np.float32],
+        components: NDArray[np.float32] | None = None,
     ) -> None:
-        """`visible` says which rows are in sight; None for all."""
+        """`visible` says which rows are in sight; None for all. `components` as `Likeness` takes them."""
         self.columns = columns
         self.visible = visible
         self.allowed = visible
-        self._likeness = Likeness(columns.vector, vector)
+        self._likeness = Likeness(columns.vector, vector, components)
         self._postings = postings
 
     def narrow(self, chosen: NDArray[np.bool_]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlineage.recall.text import query_terms
+from memlineage.recall.vectors import few_components
 from memlineage.store.database import Connection
 from memlineage.store.search.derived import Derived
 from memlineage.store.search.pool import Part, Pool, draw
@@ -62,11 +63,13 @@ class Search:
                 return None
             parts = []
             terms = derived.telling(connection, query_terms(query))
+            few = few_components(vector)
             for ns in sight.namespaces:
                 namespace = derived.namespace(connection, ns)
                 postings = [derived.posting(connection, namespace, term) for term in terms]
                 visible = namespace.visible_to(sight.scope)
-                parts.append(Part(namespace.columns, visible, postings, vector))
+                components = derived.components(namespace) if few else None
+                parts.append(Part(namespace.columns, visible, postings, vector, components))
             derived.trim(sight.namespaces)
             self._whole = True
         if sight.filtered:
