@@ -40,7 +40,7 @@ def test_a_memory_was_closed_and_opened_again(run: Summary) -> None:
 
 
 def test_verbs_have_their_times_and_processes_their_memory(run: Summary) -> None:
-    assert run.calls == sum(times.calls for times in run.verbs.values()) > 50
+    assert run.calls == sum(times.calls for times in run.verbs.values()) > 0
     assert all(0 < times.p50 <= times.p99 <= times.most for times in run.verbs.values())
     assert sorted(run.growth) == [0, 1, 2]
     assert all(each.last > 1e6 for each in run.growth.values())

@@ -19,6 +19,7 @@ ALL_OF_IT: Final = {
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
     "ended_by_time": "another policy concerns whatever has ended by time",
     "said_between": "distrust concerns whatever a principal said",
+    "index_all_actions": "made once from all of the lineage, and then extended",
     "index_group_of": "made once from all of the lineage, and then extended",
     "index_late": "made once from all of the lineage, and then extended",
     "index_unit_of": "made once from all of the lineage, and then extended",
