@@ -132,10 +132,12 @@ class Names:
         known = self._shared.wall_ids.get(wall) or self._fresh.wall_ids.get(wall)
         if known is not None:
             return known[1]
-        agent = wall.agent if wall.user is None else None
+        if wall.user is not None:  # each in words by which its index is found
+            asked, who = "user IS NOT NULL AND user = ?2", wall.user
+        else:
+            asked, who = "user IS NULL AND agent = ?2", wall.agent
         found: int | None = self._connection.execute(
-            "SELECT ns FROM namespace WHERE tenant = ?1 AND user IS ?2 AND agent IS ?3",
-            (wall.tenant, wall.user, agent),
+            f"SELECT ns FROM namespace WHERE tenant = ?1 AND {asked}", (wall.tenant, who)
         ).get
         return found
 
