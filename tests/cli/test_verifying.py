@@ -62,10 +62,8 @@ def test_what_is_only_derived_is_mended_as_verify_advises(desk: Any, trip: dict[
 def test_what_events_determine_is_mended_as_verify_advises(desk: Any, trip: dict[str, str]) -> None:
     change(desk, "UPDATE edge SET weight = 400000 WHERE child = 2")
     shown = desk.type("verify", str(desk.file)).stdout
-    assert ("depends, weight 0.4: no event wrote it" in shown, f"memlineage rebuild {desk.file}" in shown) == (
-        True,
-        True,
-    )
+    assert "depends, weight 0.4: no event wrote it" in shown
+    assert f"memlineage rebuild {desk.file}" in shown
     assert desk.type("rebuild", str(desk.file)).exit_code == 0
     assert verified(desk, code=0)["ok"]
 
