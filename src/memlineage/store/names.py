@@ -132,10 +132,9 @@ class Names:
         known = self._shared.wall_ids.get(wall) or self._fresh.wall_ids.get(wall)
         if known is not None:
             return known[1]
-        if wall.user is not None:  # each in words by which its index is found
-            asked, who = "user IS NOT NULL AND user = ?2", wall.user
-        else:
-            asked, who = "user IS NULL AND agent = ?2", wall.agent
+        # Each in words by which its index is found.
+        asked = "user IS NULL AND agent = ?2" if wall.user is None else "user IS NOT NULL AND user = ?2"
+        who = wall.agent if wall.user is None else wall.user
         found: int | None = self._connection.execute(
             f"SELECT ns FROM namespace WHERE tenant = ?1 AND {asked}", (wall.tenant, who)
         ).get
