@@ -21,7 +21,7 @@ class UndoneError(Exception):
 def undone(core: Core) -> None:
     """A write that names a principal and walls, looks at them from inside, and ends half way."""
     with core.write() as writer:
-        p = writer.principal("tool:new")
+        p = writer.register_principal("tool:new")
         w, _ = writer.names.intern_wall(WALL)
         with core.read() as snapshot:
             assert snapshot.names.find_principal("tool:new") == p

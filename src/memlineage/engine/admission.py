@@ -36,7 +36,7 @@ __all__ = [
 _DEAD = frozenset({CauseKind.INVALID, CauseKind.QUARANTINED, CauseKind.RETRACTED})
 
 
-class Admission(msgspec.Struct, frozen=True, kw_only=True):
+class Admission(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a write would be.
 
     Attributes:
@@ -120,6 +120,8 @@ def echo_of(writer: Writer, acting: Acting, draft: Draft, edges: Sequence[NewEdg
         for n, _, unit, version, subject, key in _claims(writer, alike)
         if n in parents or (exposure is not None and exposure.ever(Ref(unit, version)))
     ]
+    if not same:
+        return None
     nodes = writer.graph().load([n for n, _, _ in same])
     matching = [
         nodes[n]

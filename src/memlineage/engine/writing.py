@@ -41,7 +41,7 @@ from memlineage.store.writer import Writer
 __all__ = ["Writing"]
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class Prepared(msgspec.Struct, frozen=True, gc=False):
     """What was computed before the transaction began: nothing slow happens while others wait.
 
     Attributes:
@@ -57,7 +57,7 @@ class Prepared(msgspec.Struct, frozen=True):
     forms: dict[bytes, bool]
 
 
-class Written(msgspec.Struct, frozen=True):
+class Written(msgspec.Struct, frozen=True, gc=False):
     """The version that stands for what was handed in.
 
     Attributes:
@@ -119,6 +119,7 @@ class Writing:
             before: list[int] = []
             if len(drafts) > 1:
                 look_up(writer, drafts)
+                writer.rows.gather()
             for item in prepared:
                 result = self.store_one(writer, acting, item, reserved=reserved, before=before)
                 if result.fresh and is_model_side(item.draft.creator):

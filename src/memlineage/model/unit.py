@@ -124,7 +124,7 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reasserts: Ref | None = None
 
 
-class Unit(msgspec.Struct, frozen=True, kw_only=True):
+class Unit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One version of a memory unit, with what is known of it at the moment of reading.
 
     Attributes:

@@ -109,7 +109,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One answer, complete enough to explain itself later.
 
     Attributes:

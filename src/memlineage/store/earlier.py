@@ -86,9 +86,11 @@ class Earlier:
             self._forms[form] = [(n, ns) for n, ns in rows]
         return self._forms[form]
 
-    def add(self, ref: Ref, place: Place, form: bytes, ns: int) -> None:
-        """A version was written."""
+    def add(self, ref: Ref, place: Place, form: bytes, ns: int, level: int) -> None:
+        """A version is about to be written; it may be a while before the tables have it."""
+        n = place[0]
+        self.saying(form)
+        self._forms[form].append((n, ns))
         self._fresh[ref] = place
-        self._refs[place[0]] = ref
-        if form in self._forms:
-            self._forms[form].append((place[0], ns))
+        self._refs[n] = ref
+        self._levels[n] = level

@@ -161,6 +161,12 @@ INSERT INTO version (n, u, version, w, ns, seq, content, form, kind, tags, subje
     context, recipe, reasserts, retry, salt, integrity, vector)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: put_unit  (with its first version)
+INSERT INTO unit (u, id, w, latest, current) VALUES (?, ?, ?, 1, ?);
+
+-- name: put_text
+INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?);
+
 -- name: put_edge
 INSERT INTO edge (child, justification, parent, role, weight) VALUES (?, ?, ?, ?, ?);
 

@@ -48,6 +48,7 @@ class Wake(msgspec.Struct, frozen=True, kw_only=True):
         seq: the last event.
         ts_us: its time.
         free: the next version's integer id.
+        free_unit: the next unit's.
         due_us: when the first version runs out of time of which no event says so; `NEVER` if none will.
         registered: what principals are registered as.
     """
@@ -56,6 +57,7 @@ class Wake(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     ts_us: int
     free: int
+    free_unit: int
     due_us: int
     registered: Registered
 
@@ -79,6 +81,7 @@ class Numbers:
         self._lasts = True
         self.seq, self.last_us = _last_event(connection) if wake is None else (wake.seq, wake.ts_us)
         self._free = None if wake is None else wake.free
+        self._free_unit = None if wake is None else wake.free_unit
         self.due_us = None if wake is None else wake.due_us
 
     def next_event(self, now_us: int, *, lasting: bool) -> int:
@@ -93,6 +96,12 @@ class Numbers:
         n = self._free_now()
         self._free = n + 1
         return n
+
+    def next_unit(self) -> int:
+        """The integer id of the unit about to be written."""
+        u = self._free_unit_now()
+        self._free_unit = u + 1
+        return u
 
     def look_ahead(self, now_us: int) -> None:
         """Find out when the next version runs out of time, after all that did so by now were dealt with."""
@@ -115,6 +124,7 @@ class Numbers:
             seq=self.seq,
             ts_us=self.last_us,
             free=self._free_now(),
+            free_unit=self._free_unit_now(),
             due_us=self.due_us,
             registered=registered,
         )
@@ -123,6 +133,11 @@ class Numbers:
         if self._free is None:
             self._free = 1 + int(self._connection.execute("SELECT coalesce(max(n), 0) FROM version").get)
         return self._free
+
+    def _free_unit_now(self) -> int:
+        if self._free_unit is None:
+            self._free_unit = 1 + int(self._connection.execute("SELECT coalesce(max(u), 0) FROM unit").get)
+        return self._free_unit
 
 
 def _last_event(connection: Connection) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from memlineage.store.graph import StoreGraph
 from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
 from memlineage.store.records import EventKind, NewEdge, NewVersion, WriteEvent, record_bytes, spans
+from memlineage.store.rows import Rows
 from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 from memlineage.store.tiles import TILE_WIDTH, close_tiles
@@ -55,7 +56,7 @@ class Writer:
         places: PlaceCache | None = None,
         index: KeptIndex | None = None,
     ) -> None:
-        self.connection = connection
+        self.rows = Rows(connection)
         self.names = names
         self.states = States(connection)
         self.earlier = Earlier(connection, {} if places is None else places)
@@ -71,11 +72,17 @@ class Writer:
         self._own_before: dict[int, int] = {}
         self._releveled: set[int] = set()
 
+    @property
+    def connection(self) -> Connection:
+        """The connection, whose tables have all that was written in this transaction."""
+        return self.rows.written()
+
     def graph(self) -> StoreGraph:
         """The lineage as this transaction sees it now; the same one until what it may have read has changed."""
+        connection = self.connection
         if self._graph is None:
             self._graph = StoreGraph(
-                self.connection, self.names, self.states,
+                connection, self.names, self.states,
                 quorum=self._quorum, index=self._index, committed=self._began,
             )  # fmt: skip
         return self._graph
@@ -87,12 +94,12 @@ class Writer:
         return self._append(kind, seq, canonical({"kind": int(kind), "seq": seq, "ts_us": self.now_us, **body}))
 
     def _append(self, kind: EventKind, seq: int, data: bytes) -> int:
-        self.connection.execute(QUERIES["put_event"], (seq, self.now_us, int(kind), data, leaf_hash(data)))
+        self.rows.put(QUERIES["put_event"], (seq, self.now_us, int(kind), data, leaf_hash(data)))
         if seq % TILE_WIDTH == 0:
             close_tiles(self.connection, seq)
         return seq
 
-    def principal(self, name: str) -> int:
+    def _principal(self, name: str) -> int:
         """The integer of a principal, made (with its event) on first use."""
         known = self.names.find_principal(name)
         return self.register_principal(name) if known is None else known
@@ -125,7 +132,7 @@ class Writer:
         """
         n = self.numbers.next_version()
         w, ns = self.names.intern_wall(new.wall)
-        creator, actor, owner = self.principal(new.creator), self.principal(new.actor), self.principal(new.owner)
+        creator, actor, owner = self._principal(new.creator), self._principal(new.actor), self._principal(new.owner)
         salt = os.urandom(2 * SALT_BYTES)
         alike = self._class_of([said.n for said in new.same_as])
         seq = self._append_write(n, new, salt, regular=alike is not None)
@@ -133,7 +140,8 @@ class Writer:
             self._graph = None
         u = self._write_unit(n, w, new)
         g = self.names.intern_contest(new.wall, new.subject, new.key) if new.competes else 0
-        self.connection.execute(
+        self.earlier.add(Ref(new.id, new.version), (n, u, w), form, ns, new.integrity)
+        self.rows.put(
             QUERIES["put_version"],
             (
                 n, u, new.version, w, ns, seq, new.content, form, new.kind,
@@ -145,8 +153,7 @@ class Writer:
         )  # fmt: skip
         self._write_edges(n, 0, new.edges)
         self._write_alike(n, [said.n for said in new.same_as], alike)
-        self.connection.execute("INSERT INTO text (rowid, ns, terms) VALUES (?, ?, ?)", (n, f"ns{ns}", terms))
-        self.earlier.add(Ref(new.id, new.version), (n, u, w), form, ns)
+        self.rows.put(QUERIES["put_text"], (n, f"ns{ns}", terms))
         self.numbers.runs_out(new.valid_until)
         if new.quarantine is not None:
             self.add_cause(n, CauseKind.QUARANTINED, by=HOST, reason=new.quarantine)
@@ -188,8 +195,9 @@ class Writer:
 
     def _write_unit(self, n: int, w: int, new: NewVersion) -> int:
         if new.unit is None:
-            self.connection.execute("INSERT INTO unit (id, w, latest, current) VALUES (?, ?, 1, ?)", (new.id, w, n))
-            return self.connection.last_insert_rowid()
+            u = self.numbers.next_unit()
+            self.rows.put(QUERIES["put_unit"], (u, new.id, w, n))
+            return u
         self.connection.execute("UPDATE unit SET latest = ? WHERE u = ?", (new.version, new.unit))
         return new.unit
 
@@ -202,7 +210,7 @@ class Writer:
 
     def _write_edges(self, n: int, justification: int, edges: Iterable[NewEdge]) -> None:
         rows = [(n, justification, edge.parent, edge.role, edge.weight) for edge in edges]
-        self.connection.executemany(QUERIES["put_edge"], rows)
+        self.rows.put_all(QUERIES["put_edge"], rows)
 
     def _mark_written(self, n: int, u: int, new: NewVersion, *, plain: bool) -> None:
         """Nothing hangs on a new unit yet: outside a contest its own standing is all there is to settle."""
@@ -227,9 +235,9 @@ class Writer:
 
     def add_cause(self, n: int, kind: CauseKind, *, by: str, reason: str | None) -> int:
         """Hold something against a version; returns the `seq` that names the cause."""
-        p = self.principal(by)
+        p = self._principal(by)
         salt, said = _committed(reason)
-        body = {"actor": self.principal(self.actor), "by": p, "cause": int(kind), "n": n, "reason": said}
+        body = {"actor": self._principal(self.actor), "by": p, "cause": int(kind), "n": n, "reason": said}
         seq = self.event(EventKind.CAUSE, body)
         self.connection.execute(QUERIES["put_cause"], (seq, n, int(kind), p, reason, salt, self.now_us))
         self._touch(n)
@@ -241,7 +249,7 @@ class Writer:
         """Remove one cause; `waive` frees the version from its time limit for good."""
         salt, said = _committed(reason)
         body = {
-            "actor": self.principal(self.actor), "by": self.principal(by), "cause": cause, "n": n, "reason": said,
+            "actor": self._principal(self.actor), "by": self._principal(by), "cause": cause, "n": n, "reason": said,
             "waived": waive,
         }  # fmt: skip
         seq = self.event(EventKind.LIFT, body)
@@ -260,7 +268,7 @@ class Writer:
             self.connection.execute("SELECT coalesce(max(justification), 0) FROM edge WHERE child = ?", (n,)).get
         )
         body = {
-            "actor": self.principal(self.actor), "by": self.principal(by), "justification": number, "n": n,
+            "actor": self._principal(self.actor), "by": self._principal(by), "justification": number, "n": n,
             "edges": [[edge.parent, edge.role, edge.weight] for edge in edges],
         }  # fmt: skip
         self.event(EventKind.JUSTIFY, body)
@@ -275,10 +283,10 @@ class Writer:
     ) -> int:  # fmt: skip
         """Record an endorsement; unbound and without an end it raises the version's integrity."""
         salt = os.urandom(SALT_BYTES)
-        p = self.principal(by)
+        p = self._principal(by)
         body = {
             "action": None if action is None else commitment(salt, action.encode()),
-            "actor": self.principal(self.actor), "by": p, "expires_us": expires_us, "level": level, "n": n,
+            "actor": self._principal(self.actor), "by": p, "expires_us": expires_us, "level": level, "n": n,
             "reason": commitment(salt, reason.encode()),
         }  # fmt: skip
         seq = self.event(EventKind.ENDORSE, body)
@@ -310,7 +318,8 @@ class Writer:
         self._touched_units.add(int(self.connection.execute("SELECT u FROM version WHERE n = ?", (n,)).get))
 
     def settle(self) -> Settlement:
-        """Bring own states, integrity, standings and lost keys up to date."""
+        """Bring own states, integrity, standings and lost keys up to date, and have every row written."""
+        self.rows.end()
         if not (self._touched_units or self._seeds or self._releveled):
             return FewSettled()
         for u in self._touched_units:
