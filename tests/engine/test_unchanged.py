@@ -102,3 +102,11 @@ def test_a_constraint_pends_when_the_time_of_what_it_rests_on_has_come() -> None
         clock.advance(days=1)
         for _ in range(2):
             assert contents(scope.retrieve("fly at night", critical=True).constraints) == []
+
+
+def test_what_somebody_does_to_a_unit_he_was_shown_shows_nowhere_else(memory: ml.Memory) -> None:
+    memory.scope(user="ann").store("Never fly to Kyoto", kind="constraint", metadata={"why": {"fear": 1}})
+    for agent in ("one", "another"):
+        [found] = memory.scope(user="ann", agent=agent).retrieve("Kyoto").constraints
+        assert found.metadata == {"why": {"fear": 1}}
+        found.metadata["why"]["fear"] = 2

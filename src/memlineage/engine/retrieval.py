@@ -8,6 +8,7 @@ with the rule and the reason. Where policy wants a fresh value, it is fetched an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -273,7 +274,7 @@ class _Run:
             vector_share=self._core.embedder.vector_share,
             limit=self._query.constraints,
         )
-        return tuple(_flagged(usable[item.id], self.decisions[usable[item.id].ref]) for item in bound)
+        return tuple(_flagged(_copied(usable[item.id]), self.decisions[usable[item.id].ref]) for item in bound)
 
 
 def _statuses(names: Any) -> set[Status]:
@@ -285,6 +286,11 @@ def _statuses(names: Any) -> set[Status]:
 
 def _may_be_stale(unit: Unit) -> bool:
     return unit.status in {Status.EXPIRED, Status.PENDING}
+
+
+def _copied(unit: Unit) -> Unit:
+    """A unit that is kept, for somebody who may write into its metadata: what others are shown stays as it is."""
+    return msgspec.structs.replace(unit, metadata=deepcopy(unit.metadata)) if unit.metadata else unit
 
 
 def _flagged(unit: Unit, decision: Decision) -> Unit:
