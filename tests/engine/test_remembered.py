@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.support import open_memory
@@ -67,3 +68,25 @@ def test_names_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         kept = memory._core._names
         assert max(map(len, (kept.walls, kept.wall_ids, kept.principals, kept.principal_ids))) < 30
         assert memory.verify().ok
+
+
+def test_a_store_named_from_where_the_program_was_stays_that_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        with open_memory("a.db") as memory:
+            memory.scope(user="alice").store(f"Stored {name}")
+    monkeypatch.chdir(tmp_path / "here")
+    with open_memory("a.db") as memory:
+        monkeypatch.chdir(tmp_path / "there")
+        found: list[str] = []
+        looking = Thread(target=lambda: found.extend(unit.content for unit in memory.scope(user="alice").list()))
+        looking.start()
+        looking.join()
+        assert found == [unit.content for unit in memory.scope(user="alice").list()] == ["Stored here"]
+        memory.checkpoint()
+        assert memory.path == "a.db"
+    assert sorted(file.name for file in tmp_path.glob("*/*")) == ["a.db", "a.db", "a.db.key"]
+    assert (tmp_path / "here" / "a.db.key").exists()

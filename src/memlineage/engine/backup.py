@@ -59,14 +59,14 @@ def back_up(
     """See `Memory.backup`."""
     target = Path(path)
     key_target = Path(f"{target}.key")
-    _check_target(target, database.path, overwrite=overwrite)
+    _check_target(target, database.file, overwrite=overwrite)
     key = _key_of(keyring, key_target, overwrite=overwrite) if with_key else None
     with _told(target), _beside(target) as copy:
         _check_room(database, target)
         head = copy_pages(database, copy, progress)
         check_copy(copy, head, database)
         if database.path != MEMORY:
-            copy.chmod(Path(database.path).stat().st_mode & _PERMISSIONS)
+            copy.chmod(Path(database.file).stat().st_mode & _PERMISSIONS)
         if key is not None:
             replace_file(key_target, key, mode=_PRIVATE)
         size = copy.stat().st_size

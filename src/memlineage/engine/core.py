@@ -69,7 +69,7 @@ class Core:
         self._names = NameCache()
         self._places: PlaceCache = {}
         self._wake: Wake | None = None
-        self._index = KeptIndex(database.path)
+        self._index = KeptIndex(database.file)
 
     @property
     def quorum(self) -> int:
@@ -93,9 +93,9 @@ class Core:
         """Rows were written anew: what was kept in memory, or beside the file, may be of what they were."""
         self._wake = None
         self._names, self._places = NameCache(), {}
-        self._index = KeptIndex(self.database.path)
-        if self.database.path != MEMORY:
-            file_of(self.database.path).unlink(missing_ok=True)
+        self._index = KeptIndex(self.database.file)
+        if self.database.file != MEMORY:
+            file_of(self.database.file).unlink(missing_ok=True)
 
     def now_us(self) -> int:
         """The present, in microseconds."""

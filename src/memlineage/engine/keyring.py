@@ -130,8 +130,8 @@ def keyring_of(source: KeySource | None, database: str) -> Keyring:
     if isinstance(source, bytes):
         return GivenKey(_given(source))
     if source is not None:
-        return KeyFile(Path(source))
-    return GivenKey(None) if database == MEMORY else KeyFile(Path(database + ".key"))
+        return KeyFile(Path(source).absolute())
+    return GivenKey(None) if database == MEMORY else KeyFile(Path(f"{database}.key").absolute())
 
 
 def _given(source: bytes) -> SigningKey:

@@ -133,7 +133,7 @@ class _Mending:
     def beside(self) -> None:
         """The index in a file of its own is not mended, but made again by whoever next needs it."""
         faults = Faults()
-        check_index_file(self._connection, self._core.database.path, faults)
+        check_index_file(self._connection, self._core.database.file, faults)
         if faults.count or self.repaired:
             self._core.forget_derived()
         self.repaired["index file"] += faults.count

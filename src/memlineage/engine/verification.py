@@ -124,7 +124,7 @@ class Checking:
             return ("what is derived: the rows that it follows from do not fit",)
         connection, labels = self._connection, Labels(self._connection, self.faults)
         check_derived(connection, self.faults, quorum=self._core.quorum)
-        check_index_file(connection, self._core.database.path, self.faults)
+        check_index_file(connection, self._core.database.file, self.faults)
         left_out: list[str] = []
         known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
         if vectors and known != self._core.embedder_mark:

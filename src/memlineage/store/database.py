@@ -56,6 +56,7 @@ class Database:
         if durability not in ("full", "normal"):
             raise StoreError(f"durability={durability!r} is unknown; choose 'full' (default) or 'normal'")
         self.path = path
+        self.file = path if path == MEMORY else str(Path(path).absolute())  # wherever the program goes from here
         self._sync = durability.upper()
         self._vfs = vfs
         self._lock = threading.RLock()
@@ -75,7 +76,7 @@ class Database:
         if self.path == MEMORY:
             connection = apsw.Connection(MEMORY)
         else:
-            connection = apsw.Connection(str(Path(self.path)), flags=flags, vfs=self._vfs)
+            connection = apsw.Connection(self.file, flags=flags, vfs=self._vfs)
         self._hold.add(connection)
         connection.set_busy_timeout(_BUSY_MS)
         _patiently(lambda: self._refuse_foreign(connection))
@@ -252,7 +253,7 @@ class Database:
         self._hold.check_process()
         self._hold.check_file()
         try:
-            with closing(apsw.Connection(self.path, flags=_WRITABLE, vfs=self._vfs)) as connection:
+            with closing(apsw.Connection(self.file, flags=_WRITABLE, vfs=self._vfs)) as connection:
                 return find_damage(connection)
         except apsw.Error as error:
             return Damage(beyond=(f"the file ({error})",))
