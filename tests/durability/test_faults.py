@@ -2,14 +2,16 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 import memlineage as ml
+from memlineage.recall.lexical import LexicalEmbedder
 from memlineage.store import database
 from memlineage.testing.consistency import assert_consistent, inconsistencies
 from memlineage.testing.faults import FaultyDisk, abandon
@@ -218,6 +220,22 @@ def test_a_new_file_where_none_can_be_made_is_refused(disk: FaultyDisk, tmp_path
     disk.readonly = True
     with pytest.raises(ml.StoreError, match="check that its folder exists and can be written"):
         ml.Memory.open(tmp_path / "memory.db", vfs=disk.name, embedder="lexical")
+
+
+def test_an_error_of_whoever_is_called_stays_theirs(tmp_path: Path) -> None:
+    class Broken(LexicalEmbedder):
+        def embed(self, texts: Sequence[str]) -> Any:
+            raise ValueError("the model is not there")
+
+    memory, _ = fill(tmp_path / "memory.db")
+    with pytest.raises(KeyError), memory._core.write():
+        raise KeyError
+    memory.close()
+    memory = ml.Memory.open(tmp_path / "memory.db", embedder=Broken())
+    with pytest.raises(ValueError, match="the model is not there") as raised:
+        memory.reembed()
+    assert not isinstance(raised.value, ml.MemLineageError)
+    memory.close()
 
 
 # The file -------------------------------------------------------------------------------------------------------

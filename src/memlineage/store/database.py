@@ -21,6 +21,7 @@ import apsw
 from memlineage.errors import MemLineageError, StoreError
 from memlineage.store.holding import Hold
 from memlineage.store.migrations import migrate
+from memlineage.store.presence import Presence
 from memlineage.store.salvage import Damage, find_damage
 from memlineage.store.sql import SCHEMA
 
@@ -62,7 +63,7 @@ class Database:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
-        self._writing_thread: int | None = None
+        self._writing: Presence | None = None
         self._closed = False
         self._damage: Damage | None = None
         self._hold = Hold(path, on_disk=path != MEMORY)
@@ -121,20 +122,22 @@ class Database:
         self._hold.check_process()
         with self._lock, self._translated():
             self._refuse_if_closed()
-            if self._writing_thread is not None:
+            if self._writing:
                 raise StoreError("a write was started inside a write; callbacks must not call the memory they serve")
             self._hold.check_file()
             self._undo_leftovers(self._writer)
+            here = self._writing = Presence()
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
-                self._writing_thread = threading.get_ident()
                 yield self._writer
                 self._hold.check_process()
                 self._writer.execute("COMMIT")  # the commit point
                 self._commits += 1
             finally:
-                self._writing_thread = None
-                self._undo_leftovers(self._writer)
+                here.end()
+                if self._writing is here:  # else it was left behind, and somebody else has begun since
+                    self._writing = None
+                    self._undo_leftovers(self._writer)
 
     @contextmanager
     def durably(self) -> Iterator[None]:
@@ -156,29 +159,30 @@ class Database:
     def reading(self) -> Iterator[apsw.Connection]:
         """A snapshot to read from. Inside a write of the same thread it is that write's own view."""
         self._hold.check_process()
-        if self._writing_thread == threading.get_ident():
+        if self._writing:
             yield self._writer
             return
         if self.path == MEMORY:
             with self._lock, self._translated():
                 self._refuse_if_closed()
+                self._undo_leftovers(self._writer)
                 yield self._writer
             return
         with self._translated():
-            if self._is_reading():
+            if getattr(self._local, "here", None):
                 yield self._reader()
                 return
             self._hold.check_file()
             connection = self._reader()
             self._undo_leftovers(connection)
-            holder = _Holder()
-            self._local.holder = weakref.ref(holder)
+            here = self._local.here = Presence()
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                self._local.holder = None
-                self._undo_leftovers(connection)
+                here.end()
+                if self._local.here is here:
+                    self._undo_leftovers(connection)
 
     def _undo_leftovers(self, connection: apsw.Connection) -> None:
         """End a transaction that is still open, as an interrupt between any two steps may leave one.
@@ -187,11 +191,6 @@ class Database:
         """
         if connection.in_transaction and not self.inherited:
             connection.execute("ROLLBACK")
-
-    def _is_reading(self) -> bool:
-        """Whether this thread has a snapshot. An interrupted read may leave one behind, but nobody who holds it."""
-        holder = getattr(self._local, "holder", None)
-        return holder is not None and holder() is not None
 
     def _reader(self) -> apsw.Connection:
         self._refuse_if_closed()
@@ -296,7 +295,7 @@ _CURES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
 
 _OF_ROWS: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 """What the program meets in rows that no program wrote: text that is no text, numbers that name nothing."""
-_HERE: Final = ("memlineage.store.", "memlineage.lineage.", "memlineage.recall.", "memlineage.model.")
+_HERE: Final = ("memlineage.store.", "memlineage.lineage.", "memlineage.recall.vectors", "memlineage.model.")
 
 
 def _arose_here(error: BaseException) -> bool:
@@ -304,13 +303,10 @@ def _arose_here(error: BaseException) -> bool:
     last, trace = "", error.__traceback__
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__"))
-        last = name if name.startswith("memlineage.") else last
+        if name.startswith("memlineage.") and name != __name__:
+            last = name
         trace = trace.tb_next
     return last.startswith(_HERE)
-
-
-class _Holder:
-    """Lives as long as the block that reads from a snapshot."""
 
 
 def _patiently(attempt: Callable[[], object]) -> None:
