@@ -35,6 +35,11 @@ OTHERS = [
 NAMES = [*ACTS, *OTHERS]
 GROUPS = [NAMES[start : start + 4] for start in range(0, len(NAMES), 4)]
 
+HEADS = {
+    Fault.LOST: "not stored, error", Fault.STORED: "stored, error", Fault.TORN: "in part, error",
+    Fault.FULL: "no room from here", Fault.KILLED: "process ends", Fault.POWER: "power goes",
+}  # fmt: skip
+
 Line = dict[str, Any]
 
 
@@ -75,7 +80,7 @@ def table(lines: list[Line]) -> str:
     for line in lines:
         cells[line["act"], line["fault"]].append(line)
         points[line["act"]] = max(points.get(line["act"], 0), line["number"] + 1)
-    head = ["act", "points", *(fault.value for fault in Fault)]
+    head = ["act", "points", *(HEADS[fault] for fault in Fault)]
     rows = [[act, str(count), *(cell(cells[act, fault.name]) for fault in Fault)] for act, count in points.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---", *["---:"] * (len(head) - 1)], *rows]) + "\n"
 
