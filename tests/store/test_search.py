@@ -32,6 +32,25 @@ def test_vectors_of_other_agents_and_sessions_stay_out_of_sight_however_late_the
     assert found(memory.scope(user="ann"), "airport") == {text for text in seen if " user " in text}
 
 
+def test_what_one_was_shown_says_nothing_of_what_another_may_see(memory: ml.Memory) -> None:
+    """Nothing is written between the searches, so whatever is remembered of one is at hand for the next."""
+    scopes = {
+        (agent, session): memory.scope(user="ann", agent=agent, session=session)
+        for agent in ("planner", "buyer")
+        for session in ("one", "two")
+    }
+    for (agent, session), scope in scopes.items():
+        scope.store(f"airport of {agent}", visibility="agent")
+        scope.store(f"airport in {session}", visibility="session")
+    for _ in range(2):
+        for (agent, session), scope in scopes.items():
+            answer = scope.retrieve("airport", limit=50)
+            assert {unit.content for unit in answer.units} == {f"airport of {agent}", f"airport in {session}"}
+            assert not answer.withheld
+        nobody = memory.scope(user="ann").retrieve("airport")
+        assert (nobody.units, nobody.withheld) == ((), ())
+
+
 def test_constraints_of_another_session_are_not_even_considered(memory: ml.Memory) -> None:
     mine = memory.scope(user="ann", agent="planner", session="one")
     other = memory.scope(user="ann", agent="planner", session="two")
