@@ -10,7 +10,7 @@ from tests.support import open_memory
 
 from memlineage.engine.core import Core
 from memlineage.model.scope import Visibility, Wall
-from memlineage.store import names
+from memlineage.store import names, wake
 
 WALL = Wall(tenant="other", user="bob", agent=None, session=None, visibility=Visibility.USER)
 
@@ -60,11 +60,16 @@ def test_places_that_a_rebuild_corrected_are_looked_up_again(tmp_path: Path) -> 
 
 def test_names_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "_KEPT", 20)
+    monkeypatch.setattr(wake, "_KEPT", 20)
     with open_memory() as memory:
         for number in range(60):
             scope = memory.scope(user=f"u{number}", session="s")
             unit = scope.store("Destination is Kyoto", visibility=Visibility.SESSION.value)
+            scope.store("Destination is Osaka")
             assert scope.get(unit.id).content == "Destination is Kyoto"
+            assert memory._core._wake is not None
+            registered = memory._core._wake.registered
+            assert max(len(registered.levels), len(registered.verifiers)) <= 20
         kept = memory._core._names
         assert max(map(len, (kept.walls, kept.wall_ids, kept.principals, kept.principal_ids))) < 30
         assert memory.verify().ok

@@ -18,6 +18,9 @@ __all__ = ["NEVER", "Numbers", "Registered", "Wake"]
 NEVER: Final = 2**63 - 1
 """Later than every instant."""
 
+_KEPT: Final = 1_024
+"""Principals of which a wake tells: whoever names a new one copies them all."""
+
 Moment = tuple[int, int]
 """How often this process has committed, and how often anybody has, as far as this connection knows."""
 
@@ -34,6 +37,10 @@ class Registered:
     def __init__(self, levels: dict[int, int] | None = None) -> None:
         self.levels: dict[int, int] = {} if levels is None else levels
         self.verifiers: dict[str, bool] = {}
+
+    def few(self) -> Registered:
+        """The same, or nothing if that has become much."""
+        return self if max(len(self.levels), len(self.verifiers)) <= _KEPT else Registered()
 
     def without(self, p: int) -> Registered:
         """The same but for one principal."""
@@ -126,7 +133,7 @@ class Numbers:
             free=self._free_now(),
             free_unit=self._free_unit_now(),
             due_us=self.due_us,
-            registered=registered,
+            registered=registered.few(),
         )
 
     def _free_now(self) -> int:
