@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 from tests.support import open_memory
 
+import memlineage as ml
 from memlineage.engine.core import Core
 from memlineage.model.scope import Visibility, Wall
 from memlineage.store import names, wake
@@ -95,3 +96,24 @@ def test_a_store_named_from_where_the_program_was_stays_that_store(
         assert memory.path == "a.db"
     assert sorted(file.name for file in tmp_path.glob("*/*")) == ["a.db", "a.db", "a.db.key"]
     assert (tmp_path / "here" / "a.db.key").exists()
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_was_put_in_place_of_an_open_store_is_opened_once_that_is_closed(tmp_path: Path, *, gone: bool) -> None:
+    """Before, the log of the one that is open would have been taken for its own."""
+    path = tmp_path / "a.db"
+    with open_memory(path) as memory:
+        memory.scope(user="alice").store("Destination is Kyoto")
+        memory.backup(tmp_path / "backup.db")
+        memory.scope(user="alice").store("Destination is Osaka")
+        (path if gone else tmp_path / "backup.db").replace(tmp_path / "elsewhere.db" if gone else path)
+        with pytest.raises(ml.StoreError, match=r"close that memory first, delete .*a\.db-wal and .*a\.db-shm"):
+            open_memory(path)
+        assert path.exists() is not gone
+    if gone:
+        (tmp_path / "backup.db").replace(path)
+    for end in ("-wal", "-shm"):
+        path.with_name(f"a.db{end}").unlink(missing_ok=True)
+    with open_memory(path) as memory:
+        assert [unit.content for unit in memory.scope(user="alice").list()] == ["Destination is Kyoto"]
+        assert memory.verify().ok

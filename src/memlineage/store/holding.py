@@ -34,7 +34,10 @@ class Hold:
     """Which file it is that a path named when it was opened, and the process that opened it."""
 
     def __init__(self, path: str, *, on_disk: bool) -> None:
-        """Before anything is opened. Raises `StoreError` if the parent process has the file open."""
+        """Before anything is opened.
+
+        Raises `StoreError` if the parent process has the file open, or this one the file that had its name before.
+        """
         self._shown = path
         self._path = str(Path(path).absolute()) if on_disk else None
         self._process = os.getpid()
@@ -46,6 +49,20 @@ class Hold:
                 f"{path} was open in process {os.getppid()} when it forked this one, which cannot share it; "
                 "open it after the fork in each process, or start processes with 'spawn'"
             )
+
+        self._refuse_successor()
+
+    def _refuse_successor(self) -> None:
+        """The write-ahead log of a file that is open lies where its successor would look for its own."""
+        if self._path is None:
+            return
+        for other in list(_HELD):
+            if other._path == self._path and not other._foreign and other._file != self._identity():
+                raise StoreError(
+                    f"{self._shown} was moved, deleted or replaced while this program had it open, and its log would be "
+                    "taken for that of the new one; nothing was opened: close that memory first, delete "
+                    f"{self._shown}-wal and {self._shown}-shm, then open it again"
+                )
 
     def take(self) -> None:
         """The file is open now: this one is meant from here on."""
