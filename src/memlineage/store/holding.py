@@ -59,8 +59,8 @@ class Hold:
         for other in list(_HELD):
             if other._path == self._path and not other._foreign and other._file != self._identity():
                 raise StoreError(
-                    f"{self._shown} was moved, deleted or replaced while this program had it open, and its log would be "
-                    "taken for that of the new one; nothing was opened: close that memory first, delete "
+                    f"{self._shown} was moved, deleted or replaced while this program had it open, and its log would "
+                    "be taken for that of the new one; nothing was opened: close that memory first, delete "
                     f"{self._shown}-wal and {self._shown}-shm, then open it again"
                 )
 
