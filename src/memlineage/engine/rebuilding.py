@@ -104,7 +104,7 @@ class _Mending:
             self.repaired += mend_schema(connection)
         self.repaired += repair_record(connection, faults.by_table)
         if faults.by_table["key or checkpoint"]:
-            self.repaired += _mend_signed(connection)
+            self.repaired += _mend_signed(connection, record)
         if faults.by_table["meta"]:
             self.repaired += _mend_meta(self._core, connection, record)
         if faults.by_table["tile"]:
@@ -153,7 +153,7 @@ def _refusal(fault: Fault) -> LedgerError:
     )
 
 
-def _mend_signed(connection: Connection) -> Counter[str]:
+def _mend_signed(connection: Connection, record: RecordCheck) -> Counter[str]:
     """Keys by their events, checkpoints by their notes and the events that they reach up to."""
     repaired: Counter[str] = Counter()
     keys, _ = keys_of_events(connection)
@@ -169,6 +169,8 @@ def _mend_signed(connection: Connection) -> Counter[str]:
             head = parse_tree_head(parse_note(row.note).text)
         except LedgerError as error:
             raise LedgerError(f"checkpoint {row.size} cannot be read, so nothing was written: {error}") from None
+        if row.size != head.size and row.root == record.leaves.roots.get(row.size):
+            raise LedgerError(f"the note of checkpoint {row.size} is one of {head.size} events, so nothing was written")
         at_us = connection.execute("SELECT ts_us FROM event WHERE seq = ?", (head.size,)).get
         if at_us is not None and (row.size, row.root, row.at_us) != (head.size, head.root, at_us):
             connection.execute("DELETE FROM checkpoint WHERE size = ?", (row.size,))

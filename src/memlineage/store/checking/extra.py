@@ -56,7 +56,8 @@ def _units(connection: Connection, record: RecordCheck, faults: Faults) -> None:
     latest = record.versions.latest
     for u, unit, highest in connection.execute("SELECT u, id, latest FROM unit ORDER BY u"):
         if not UNIT_ID.fullmatch(unit):
-            faults.add("unit", f"unit {u}", f"{unit[:80]!r} is no id of a unit", seq=record.last + 1)
+            problem = f"{unit[:80]!r} is no id of a unit"
+            faults.add("unit", f"unit {u}", problem, seq=record.last + 1, depth=Depth.RECORD)
         met = latest[u] if 0 < u < len(latest) else 0
         if not met:
             faults.add("unit", f"unit {u} ({unit})", "has no version", seq=record.last + 1, depth=Depth.RECORD)
