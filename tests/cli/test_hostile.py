@@ -99,6 +99,8 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
         "checkpoint": [["checkpoint"], ["checkpoint", "--witness", f"/nowhere/{HOSTILE}"]],
         "prove": [["prove", child], ["prove", HOSTILE], ["prove", child, "--signing-key", HOSTILE]],
         "rotate-key": [["rotate-key", "--to", f"/nowhere/{HOSTILE}"], ["rotate-key"]],
+        "verify": [["verify"], ["verify", "--against", f"/nowhere/{HOSTILE}"], ["verify", HOSTILE, HOSTILE]],
+        "rebuild": [["rebuild"], ["rebuild", HOSTILE, HOSTILE]],
         "reembed": [["reembed", "--embedder", HOSTILE]],
         "import": [["import", ids["talk"], "--name", HOSTILE, *skip] for skip in ([], ["--skip-bad"])],
         "backup": [["backup", f"/nowhere/{HOSTILE}"], ["backup", HOSTILE, HOSTILE]],
@@ -106,16 +108,15 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
     }  # fmt: skip
 
 
+UNSCOPED = {"checkpoint", "rotate-key", "verify", "rebuild", "decisions", "policy", "reembed", "init", "backup"}
+
+
 def invocations(desk: Any, ids: dict[str, str]) -> Iterator[list[str]]:
     scoped = ["--user", "alice", "--session", HOSTILE, "--agent", HOSTILE]
     for name, given in lines(ids).items():
         for line in given:
             where = [] if line[:2] == ["policy", "check"] else ["--db", str(desk.file)]
-            whose = (
-                []
-                if name in {"checkpoint", "rotate-key", "decisions", "policy", "reembed", "init", "backup"}
-                else scoped
-            )
+            whose = [] if name in UNSCOPED else scoped
             yield [*line, *where, *whose]
 
 

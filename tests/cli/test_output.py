@@ -29,7 +29,8 @@ def test_the_commands_of_this_version() -> None:
     assert {" ".join(path) for path in COMMANDS} == {
         "init", "store", "get", "retrieve", "list", "update", "delete", "history", "invalidate", "retract", "restore",
         "reverify", "corroborate", "endorse", "impact", "trace", "explain", "authorize", "decisions", "policy check",
-        "policy explain", "checkpoint", "prove", "rotate-key", "import", "backup", "reembed", "doctor", "bench", "demo",
+        "policy explain", "checkpoint", "prove", "rotate-key", "verify", "rebuild", "import",
+        "backup", "reembed", "doctor", "bench", "demo",
     }  # fmt: skip
     assert len(SCOPED) == 19
 

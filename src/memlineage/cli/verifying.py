@@ -178,10 +178,12 @@ def _summary(report: VerifyReport) -> RenderableType:
 
     shown = ("version", "unit", "edge", "cause", "endorsement", "principal")
     counts = ", ".join(f"{report.rows[table]:,} {table}s" for table in shown if report.rows.get(table))
+    # Of a few versions, what starting took is all that a rate would tell.
+    rate = f", {report.rate:,} versions a second" if report.seconds >= 1 else ""
     lines = [
         ("ledger", words(f"{report.events:,} events, root {report.root}")),
         ("rows", words(counts)),
-        ("time", words(f"{report.seconds:.2f} s, {report.rate:,} versions a second")),
+        ("time", words(f"{report.seconds:.2f} s{rate}")),
     ]
     if report.witnessed:
         lines.append(("signed", words(f"elsewhere up to event {report.witnessed:,}: agrees", "green")))
