@@ -61,7 +61,7 @@ def test_every_way_in_asks_the_same_rules(path: str) -> None:
             WRITES[path](scope, WRONG, {"creator": "external:rumour"})
 
 
-@pytest.mark.xfail(strict=True, reason="ledger")
+@pytest.mark.xfail(strict=True, reason="sharing")
 def test_an_import_passes_the_same_gate(memory: ml.Memory, alice: ml.Scope) -> None:
     """Row 6, memanto PR#1665: import into a contradiction."""
     with open_memory() as other:
