@@ -49,19 +49,8 @@ def holds(condition: Condition, facts: Facts, notes: Notes) -> Truth:
 
 def matches_target(target: Target, facts: Facts, notes: Notes) -> Truth:
     """Whether a rule is about this request: every field that the target gives must match."""
-    unit, asked = facts.unit, facts.context
-    looked: tuple[tuple[tuple[str, ...], Mapping[str, Any], str], ...] = (
-        (target.tags, unit, "tags"),
-        (target.kinds, unit, "kind"),
-        (target.creators, unit, "creator"),
-        (target.users, unit, "user"),
-        (target.subject, unit, "subject"),
-        (target.key, unit, "key"),
-        (target.principals, asked, "principal"),
-        (target.purpose, asked, "purpose"),
-        (target.tools, asked, "tool"),
-    )
-    return conjunction([fits(wanted, source, name, notes) for wanted, source, name in looked if wanted])
+    looked = {Origin.UNIT: facts.unit, Origin.CONTEXT: facts.context}
+    return conjunction([fits(wanted, looked[origin], name, notes) for wanted, origin, name in target.parts])
 
 
 def conjunction(truths: list[Truth]) -> Truth:

@@ -170,21 +170,10 @@ def _has_few_values(origin: Origin, path: str) -> bool:
 
 
 def _of_target(target: Target) -> Iterator[tuple[Hashable, Question]]:
-    unit, context = Origin.UNIT, Origin.CONTEXT
-    for wanted, origin, name in (
-        (target.tags, unit, "tags"),
-        (target.kinds, unit, "kind"),
-        (target.creators, unit, "creator"),
-        (target.users, unit, "user"),
-        (target.subject, unit, "subject"),
-        (target.key, unit, "key"),
-        (target.principals, context, "principal"),
-        (target.purpose, context, "purpose"),
-        (target.tools, context, "tool"),
-    ):
-        if wanted and name in _FEW:
+    for wanted, origin, name in target.parts:
+        if name in _FEW:
             yield (origin, name), _value(origin, name, Kind.TEXT)
-        elif wanted:
+        else:
             yield (wanted, origin, name), _fit(wanted, origin, name)
 
 

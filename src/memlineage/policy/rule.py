@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -229,6 +230,24 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     principals: tuple[str, ...] = ()
     purpose: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> Iterator[tuple[tuple[str, ...], Origin, str]]:
+        """Each field that is given, where to look for it, and by what name."""
+        unit, asked = Origin.UNIT, Origin.CONTEXT
+        for wanted, origin, name in (
+            (self.tags, unit, "tags"),
+            (self.kinds, unit, "kind"),
+            (self.creators, unit, "creator"),
+            (self.users, unit, "user"),
+            (self.subject, unit, "subject"),
+            (self.key, unit, "key"),
+            (self.principals, asked, "principal"),
+            (self.purpose, asked, "purpose"),
+            (self.tools, asked, "tool"),
+        ):
+            if wanted:
+                yield wanted, origin, name
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
