@@ -85,7 +85,7 @@ CHECKS = settings(
 )
 
 
-@pytest.mark.timeout(0 if HISTORIES > 1000 else 120)
+@pytest.mark.timeout(0 if HISTORIES > 150 else 120)
 @pytest.mark.parametrize("machine", [Machine, InFile, InArrays], ids=["in memory", "in a file", "over arrays"])
 def test_the_store_answers_as_the_oracle_does(machine: type[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     from hypothesis.stateful import run_state_machine_as_test
