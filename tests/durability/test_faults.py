@@ -265,6 +265,19 @@ def test_an_open_waits_for_a_lock_no_longer_than_it_says(tmp_path: Path, monkeyp
             ml.Memory.open(path, embedder="lexical")
 
 
+@pytest.mark.parametrize("after", [0, 3, 6, 9, 12])
+def test_an_open_that_fails_leaves_nothing_open(disk: FaultyDisk, tmp_path: Path, after: int) -> None:
+    """A connection that lives on in an error would keep the file's shared memory, locks and log for whoever is next."""
+    path = tmp_path / "memory.db"
+    disk.fail("write", after=after)
+    with pytest.raises(ml.StoreError) as held:
+        ml.Memory.open(path, vfs=disk.name, embedder="lexical")
+    assert [open_to for open_to in apsw.connections() if open_to.filename == str(path)] == []
+    del held
+    disk.mend()
+    ml.Memory.open(path, vfs=disk.name, embedder="lexical").close()
+
+
 def test_what_is_not_a_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(b"Dear diary, " * 1000)

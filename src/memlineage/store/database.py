@@ -70,8 +70,9 @@ class Database:
         self._commits = 0
         with self._translated():
             self._writer = self._connect()
-            self._hold.take()
-            self._prepare(self._writer)
+            with _closed_on_failure(self._writer):
+                self._hold.take()
+                self._prepare(self._writer)
 
     def _connect(self, flags: int = _WRITABLE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
         if self.path == MEMORY:
@@ -79,14 +80,15 @@ class Database:
         else:
             connection = apsw.Connection(self.file, flags=flags, vfs=self._vfs)
         self._hold.add(connection)
-        connection.set_busy_timeout(_BUSY_MS)
-        _patiently(lambda: self._refuse_foreign(connection))
-        _patiently(lambda: connection.pragma("journal_mode", "wal"))
-        connection.pragma("synchronous", self._sync)
-        connection.pragma("foreign_keys", 0)
-        connection.pragma("cache_size", -65536)
-        connection.pragma("temp_store", "memory")
-        connection.wal_autocheckpoint(_WAL_PAGES)
+        with _closed_on_failure(connection):
+            connection.set_busy_timeout(_BUSY_MS)
+            _patiently(lambda: self._refuse_foreign(connection))
+            _patiently(lambda: connection.pragma("journal_mode", "wal"))
+            connection.pragma("synchronous", self._sync)
+            connection.pragma("foreign_keys", 0)
+            connection.pragma("cache_size", -65536)
+            connection.pragma("temp_store", "memory")
+            connection.wal_autocheckpoint(_WAL_PAGES)
         return connection
 
     def _refuse_foreign(self, connection: apsw.Connection) -> None:
@@ -307,6 +309,19 @@ def _arose_here(error: BaseException) -> bool:
             last = name
         trace = trace.tb_next
     return last.startswith(_HERE)
+
+
+@contextmanager
+def _closed_on_failure(connection: apsw.Connection) -> Iterator[None]:
+    """What cannot be made ready holds no file: an error keeps its connection alive for as long as it is looked at."""
+    ready = False
+    try:
+        yield
+        ready = True
+    finally:
+        if not ready:
+            with suppress(apsw.Error):
+                connection.close()
 
 
 def _patiently(attempt: Callable[[], object]) -> None:
