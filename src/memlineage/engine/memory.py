@@ -20,7 +20,6 @@ from memlineage.engine.ledger import Against
 from memlineage.engine.opening import (
     admit_policy,
     check_embedder,
-    closed_on_failure,
     kept_embedder,
     kept_policy,
     policy_of,
@@ -41,7 +40,7 @@ from memlineage.model.unit import Unit
 from memlineage.policy import Document, PolicySet
 from memlineage.recall.embedders import by_name, default_embedder
 from memlineage.recall.embedding import Embedder
-from memlineage.store.database import MEMORY, Database
+from memlineage.store.database import MEMORY, Database, closed_on_failure
 
 __all__ = ["Memory"]
 

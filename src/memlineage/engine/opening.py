@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +25,6 @@ from memlineage.store.writer import Writer
 __all__ = [
     "admit_policy",
     "check_embedder",
-    "closed_on_failure",
     "filled_by",
     "kept_embedder",
     "kept_policy",
@@ -90,18 +88,6 @@ def filled_by(database: Database) -> tuple[str, int] | None:
         return None
     name, _, dimension = str(mark).rpartition("/")
     return name, int(dimension)
-
-
-@contextmanager
-def closed_on_failure(database: Database) -> Iterator[None]:
-    """Whoever cannot finish opening leaves nothing open."""
-    opened = False
-    try:
-        yield
-        opened = True
-    finally:
-        if not opened:
-            database.close()
 
 
 def check_embedder(core: Core) -> None:

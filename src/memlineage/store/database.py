@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import apsw
 
@@ -25,7 +25,7 @@ from memlineage.store.presence import Presence
 from memlineage.store.salvage import Damage, find_damage
 from memlineage.store.sql import SCHEMA
 
-__all__ = ["APPLICATION", "FORMAT", "MEMORY", "Connection", "Database", "fetch", "ids"]
+__all__ = ["APPLICATION", "FORMAT", "MEMORY", "Connection", "Database", "closed_on_failure", "fetch", "ids"]
 
 FORMAT: Final = 2
 """Version of the file format, kept in `user_version`."""
@@ -49,6 +49,27 @@ def fetch(connection: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ())
     return connection.execute(sql, bindings).fetchall()
 
 
+class Closable(Protocol):
+    """What holds a file until it is closed."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+@contextmanager
+def closed_on_failure(opened: Closable) -> Iterator[None]:
+    """Whoever cannot finish opening leaves nothing open: an error keeps what it met alive for as long as it is held."""
+    ready = False
+    try:
+        yield
+        ready = True
+    finally:
+        if not ready:
+            with suppress(apsw.Error):
+                opened.close()
+
+
 class Database:
     """One store file, or a store in memory."""
 
@@ -70,7 +91,7 @@ class Database:
         self._commits = 0
         with self._translated():
             self._writer = self._connect()
-            with _closed_on_failure(self._writer):
+            with closed_on_failure(self._writer):
                 self._hold.take()
                 self._prepare(self._writer)
 
@@ -80,7 +101,7 @@ class Database:
         else:
             connection = apsw.Connection(self.file, flags=flags, vfs=self._vfs)
         self._hold.add(connection)
-        with _closed_on_failure(connection):
+        with closed_on_failure(connection):
             connection.set_busy_timeout(_BUSY_MS)
             _patiently(lambda: self._refuse_foreign(connection))
             _patiently(lambda: connection.pragma("journal_mode", "wal"))
@@ -309,19 +330,6 @@ def _arose_here(error: BaseException) -> bool:
             last = name
         trace = trace.tb_next
     return last.startswith(_HERE)
-
-
-@contextmanager
-def _closed_on_failure(connection: apsw.Connection) -> Iterator[None]:
-    """What cannot be made ready holds no file: an error keeps its connection alive for as long as it is looked at."""
-    ready = False
-    try:
-        yield
-        ready = True
-    finally:
-        if not ready:
-            with suppress(apsw.Error):
-                connection.close()
 
 
 def _patiently(attempt: Callable[[], object]) -> None:
