@@ -242,6 +242,14 @@ def crash(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+def rotate_and_crash(memory: ml.Memory, monkeypatch: pytest.MonkeyPatch, owner: object, step: str) -> None:
+    """A rotation that ends at that step."""
+    with monkeypatch.context() as broken:
+        broken.setattr(owner, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            memory.rotate_key()
+
+
 def test_a_crash_before_the_commit_leaves_the_old_key_in_force(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_memory(path) as memory:
         before = memory.checkpoint()
@@ -260,10 +268,7 @@ def test_a_crash_after_the_commit_is_finished_by_whoever_signs_next(
 ) -> None:
     with open_memory(path) as memory:
         memory.checkpoint()
-        with monkeypatch.context() as broken:
-            broken.setattr(KeyFile, "_adopt", crash)
-            with pytest.raises(KeyboardInterrupt):
-                memory.rotate_key()
+        rotate_and_crash(memory, monkeypatch, KeyFile, "_adopt")
         assert thief.key_of(path).public == publics(memory)[0]
     with open_memory(path) as memory:
         memory.scope(user="alice").store("Destination is Kyoto")
@@ -277,14 +282,9 @@ def test_a_key_that_a_crash_kept_from_its_place_is_not_overwritten_by_the_next_r
 ) -> None:
     with open_memory(path) as memory:
         memory.checkpoint()
-        with monkeypatch.context() as broken:
-            broken.setattr(KeyFile, "_adopt", crash)
-            with pytest.raises(KeyboardInterrupt):
-                memory.rotate_key()
-        with monkeypatch.context() as broken:  # the next one fails after it has staged a key of its own
-            broken.setattr(checkpoints, "put_checkpoint", crash)
-            with pytest.raises(KeyboardInterrupt):
-                memory.rotate_key()
+        rotate_and_crash(memory, monkeypatch, KeyFile, "_adopt")
+        # The next one fails after it has staged a key of its own.
+        rotate_and_crash(memory, monkeypatch, checkpoints, "put_checkpoint")
         memory.scope(user="alice").store("Destination is Kyoto")
         memory.checkpoint()
         assert (thief.key_of(path).public, len(publics(memory)), sound(memory)) == (publics(memory)[1], 2, True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import apsw
 
 from memlineage.store.database import MEMORY, Connection
+from memlineage.store.tiles import ledger_size
 
 if TYPE_CHECKING:
     from memlineage.lineage.arrays import Structure
@@ -57,7 +58,7 @@ def file_of(path: str) -> Path:
 
 def position_of(connection: Connection) -> Position:
     """How far the view of this connection reaches."""
-    n, seq = _last_version(connection), connection.execute("SELECT coalesce(max(seq), 0) FROM event").get
+    n, seq = _last_version(connection), ledger_size(connection)
     return Position(n, seq, mark_of(connection, n, seq))
 
 
