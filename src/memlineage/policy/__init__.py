@@ -5,13 +5,13 @@ Read `interpreter` for what a rule means, `combining` for how rules make a decis
 
 from memlineage.policy.combining import Request, Verdict, decide, fall_back, judge, obligation_failed
 from memlineage.policy.decision import Budget, Decision, Effect, Obligation, ObligationKind, Trial, action_hash
-from memlineage.policy.document import Case, Document, rule
 from memlineage.policy.facts import Facts
-from memlineage.policy.faults import Fault
-from memlineage.policy.files import defaults, load
 from memlineage.policy.freshness import refresh_rules, valid_until, without_age_rules
+from memlineage.policy.language.document import Case, Document, rule
+from memlineage.policy.language.faults import Fault
+from memlineage.policy.language.files import defaults, load
+from memlineage.policy.language.reader import read
 from memlineage.policy.policyset import PolicySet
-from memlineage.policy.reader import read
 from memlineage.policy.rule import Consequence, Layer, Mode, Rule, SensitiveAction, Severity, Target, Verb
 
 __all__ = [

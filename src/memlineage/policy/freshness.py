@@ -16,6 +16,7 @@ from memlineage.policy.combining import Request, judge
 from memlineage.policy.facts import Facts, Notes, look_up
 from memlineage.policy.interpreter import holds, matches_target
 from memlineage.policy.kinds import STATE_NAMES, Origin
+from memlineage.policy.language.rules import fields_of
 from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import (
     All,
@@ -28,7 +29,6 @@ from memlineage.policy.rule import (
     TimeSince,
     Verb,
 )
-from memlineage.policy.rules import fields_of
 
 __all__ = ["refresh_rules", "valid_until", "without_age_rules"]
 

@@ -11,11 +11,11 @@ from typing import Any, Final, Self
 import msgspec
 
 from memlineage.model.principal import Integrity
-from memlineage.policy.document import Document
-from memlineage.policy.faults import Fault, refuse
 from memlineage.policy.kinds import INTEGRITY_NAMES
+from memlineage.policy.language.document import Document
+from memlineage.policy.language.faults import Fault, refuse
+from memlineage.policy.language.rules import fields_of
 from memlineage.policy.rule import CAUSING, Rule, SensitiveAction, Verb
-from memlineage.policy.rules import fields_of
 
 __all__ = ["PolicySet"]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memlineage.policy.faults import hint, quoted
 from memlineage.policy.kinds import (
     CONTEXT,
     LINEAGE,
@@ -26,10 +25,11 @@ from memlineage.policy.kinds import (
     conform,
     spec_of,
 )
-from memlineage.policy.nodes import Node, Scalar
-from memlineage.policy.principals import read_name, read_patterns
+from memlineage.policy.language.faults import hint, quoted
+from memlineage.policy.language.nodes import Node, Scalar
+from memlineage.policy.language.principals import read_name, read_patterns
+from memlineage.policy.language.shape import Shape
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Operand, TimeSince
-from memlineage.policy.shape import Shape
 
 __all__ = ["ConditionReader"]
 

@@ -8,8 +8,8 @@ import math
 import re
 from typing import Final, NoReturn
 
-from memlineage.policy.faults import Faults
-from memlineage.policy.nodes import MAX_DEPTH, Node, child_path
+from memlineage.policy.language.faults import Faults
+from memlineage.policy.language.nodes import MAX_DEPTH, Node, child_path
 
 __all__ = ["parse_json"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from memlineage.policy.document import Document, build
-from memlineage.policy.faults import Faults, refuse
-from memlineage.policy.json_text import parse_json
-from memlineage.policy.nodes import Node
-from memlineage.policy.yaml_text import parse_yaml
+from memlineage.policy.language.document import Document, build
+from memlineage.policy.language.faults import Faults, refuse
+from memlineage.policy.language.json_text import parse_json
+from memlineage.policy.language.nodes import Node
+from memlineage.policy.language.yaml_text import parse_yaml
 
 __all__ = ["MAX_CHARACTERS", "read"]
 

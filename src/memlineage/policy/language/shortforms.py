@@ -13,8 +13,9 @@ import msgspec
 from memlineage.model.principal import Integrity
 from memlineage.model.state import Status
 from memlineage.policy.kinds import Kind, Origin, conform, spec_of
-from memlineage.policy.nodes import Node
-from memlineage.policy.principals import read_patterns
+from memlineage.policy.language.nodes import Node
+from memlineage.policy.language.principals import read_patterns
+from memlineage.policy.language.rules import Draft, RuleReader
 from memlineage.policy.rule import (
     TO_RELY_ON,
     All,
@@ -31,7 +32,6 @@ from memlineage.policy.rule import (
     TimeSince,
     Verb,
 )
-from memlineage.policy.rules import Draft, RuleReader
 
 __all__ = ["SHORT_FORMS", "Expansion"]
 

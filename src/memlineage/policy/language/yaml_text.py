@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from memlineage.policy.faults import Faults
-from memlineage.policy.nodes import MAX_DEPTH, Node, Scalar, child_path
+from memlineage.policy.language.faults import Faults
+from memlineage.policy.language.nodes import MAX_DEPTH, Node, Scalar, child_path
 
 __all__ = ["parse_yaml"]
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from memlineage.errors import InvalidInputError
 from memlineage.model.principal import parse_principal
-from memlineage.policy.faults import hint, quoted
-from memlineage.policy.nodes import Node
-from memlineage.policy.shape import Shape
+from memlineage.policy.language.faults import hint, quoted
+from memlineage.policy.language.nodes import Node
+from memlineage.policy.language.shape import Shape
 
 __all__ = ["read_name", "read_patterns"]
 

@@ -10,15 +10,15 @@ import msgspec
 
 from memlineage.errors import InvalidInputError, PolicyDocumentError
 from memlineage.model.principal import Integrity, parse_principal
-from memlineage.policy.conditions import ConditionReader
 from memlineage.policy.decision import Effect
-from memlineage.policy.faults import Fault, Faults, refuse
-from memlineage.policy.nodes import Node, from_python, plain
-from memlineage.policy.principals import read_patterns
+from memlineage.policy.language.conditions import ConditionReader
+from memlineage.policy.language.faults import Fault, Faults, refuse
+from memlineage.policy.language.nodes import Node, from_python, plain
+from memlineage.policy.language.principals import read_patterns
+from memlineage.policy.language.rules import COMMON_KEYS, RuleReader
+from memlineage.policy.language.shape import Shape
+from memlineage.policy.language.shortforms import SHORT_FORMS, Expansion
 from memlineage.policy.rule import Layer, Rule, SensitiveAction
-from memlineage.policy.rules import COMMON_KEYS, RuleReader
-from memlineage.policy.shape import Shape
-from memlineage.policy.shortforms import SHORT_FORMS, Expansion
 
 __all__ = ["Case", "Document", "build", "rule"]
 

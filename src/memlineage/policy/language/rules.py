@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from memlineage.model.principal import Integrity
-from memlineage.policy.conditions import ConditionReader
 from memlineage.policy.kinds import STATE_NAMES
-from memlineage.policy.nodes import Node
-from memlineage.policy.principals import read_patterns
+from memlineage.policy.language.conditions import ConditionReader
+from memlineage.policy.language.nodes import Node
+from memlineage.policy.language.principals import read_patterns
 from memlineage.policy.rule import (
     CAUSING,
     All,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from memlineage.errors import PolicyDocumentError
-from memlineage.policy.nodes import Node
+from memlineage.policy.language.nodes import Node
 
 __all__ = ["Fault", "Faults", "hint", "quoted", "refuse"]
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from memlineage.errors import InvalidInputError
 from memlineage.model.time import to_us
-from memlineage.policy.faults import Faults, hint, quoted
-from memlineage.policy.nodes import Node
+from memlineage.policy.language.faults import Faults, hint, quoted
+from memlineage.policy.language.nodes import Node
 
 __all__ = ["MAX_SECONDS", "Shape"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from memlineage.errors import PolicyDocumentError
-from memlineage.policy.document import Document
-from memlineage.policy.faults import Fault, refuse
-from memlineage.policy.reader import MAX_CHARACTERS, read
+from memlineage.policy.language.document import Document
+from memlineage.policy.language.faults import Fault, refuse
+from memlineage.policy.language.reader import MAX_CHARACTERS, read
 
 __all__ = ["defaults", "load"]
 
