@@ -197,12 +197,26 @@ def test_an_allow_that_only_warns_overrules_nothing():
     assert outcome(policies(deny(overridable=True), allow(priority=1, mode="warn"))).effect is Effect.DENY
 
 
-@pytest.mark.parametrize(("mode", "field"), [("shadow", "shadow"), ("async", "deferred")])
-def test_shadow_and_async_are_recorded_and_change_nothing(mode, field):
-    plain, tried = policies(allow()), policies(allow(), deny(mode=mode, condition=[{"field": "owner"}, "==", "system"]))
-    found = outcome(tried)
-    assert getattr(found, field) == (Trial(rule="no", action="deny", unknown=True),)
-    assert msgspec.structs.replace(found, **{field: ()}, revision=plain.revision) == outcome(plain)
+def test_a_rule_in_shadow_is_recorded_and_changes_nothing():
+    plain = policies(allow())
+    found = outcome(policies(allow(), deny(mode="shadow", condition=[{"field": "owner"}, "==", "system"])))
+    assert found.shadow == (Trial(rule="no", action="deny", unknown=True),)
+    assert msgspec.structs.replace(found, shadow=(), revision=plain.revision) == outcome(plain)
+
+
+def test_a_rule_in_async_mode_is_put_off_unjudged_wherever_it_may_be_about_the_request():
+    plain = policies(allow())
+    later = deny(on="read", mode="async", condition=[{"field": "creator"}, "==", "user:nobody"])
+    found = outcome(policies(allow(), later))
+    assert found.deferred == (Trial(rule="no", action="deny"),)
+    assert msgspec.structs.replace(found, deferred=(), revision=plain.revision) == outcome(plain)
+    assert outcome(policies(allow(), {**later, "target": {"tags": "else"}})).deferred == ()
+
+
+def test_an_error_that_makes_no_difference_is_not_listed():
+    either = {"all": [[{"field": "confidence"}, "<", 0.1], [{"field": "creator"}, "==", "user:nobody"]]}
+    found = outcome(policies(deny(condition=either)), unit={**FARE, "confidence": "low"})
+    assert (found.effect, found.errors) == (Effect.ALLOW, ())
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,12 @@ def _body(name, actions):
             "weight": st.sampled_from([0, 1, 3]),
             "cost": st.sampled_from([0, 1, 2]),
         },
-    )
+    ).map(_lawful)
+
+
+def _lawful(body):
+    """Only what may come after the answer is put off until then."""
+    return {**body, "mode": "shadow"} if body.get("mode") == "async" and body["action"] != "flag" else body
 
 
 def documents(*, session=True):
@@ -163,7 +168,7 @@ def test_the_order_of_documents_does_not_matter_and_the_answer_is_always_the_sam
 @given(documents(), FACTS, BUDGETS, st.sampled_from(["shadow", "async"]), st.data())
 def test_what_is_only_tried_changes_nothing(docs, facts, budget, mode, data):
     bodies = data.draw(rule_bodies("trial", ACTIONS))
-    trial = Document.from_dict({"description": "x", "rules": [{**body, "mode": mode} for body in bodies]})
+    trial = Document.from_dict({"description": "x", "rules": [_lawful({**body, "mode": mode}) for body in bodies]})
     if any(document.rules for document in docs):
         apart = {"shadow": (), "deferred": (), "revision": ""}
         with_trial, without = outcome((*docs, trial), facts, budget), outcome(docs, facts, budget)

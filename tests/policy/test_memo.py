@@ -109,7 +109,10 @@ def _body(chance, name, actions):
         "weight": chance.randrange(2),
         "cost": chance.randrange(2),
     }
-    return body | {key: value for key, value in optional.items() if chance.random() < 0.5}
+    made = body | {key: value for key, value in optional.items() if chance.random() < 0.5}
+    if made.get("mode") == "async":  # only what may come after the answer is put off until then
+        made |= {"mode": "shadow"} if made["action"] != "flag" else {"on": ["read", "write"]}
+    return made
 
 
 STATE = ({"field": "status"}, {"lineage": "standing"})

@@ -1,7 +1,9 @@
 """From the rules that fire to one decision (docs/policies.md, "Deciding").
 
 1. A rule is asked when it names the request, its layer applies and its exception has not run out. It fires as the
-   interpreter says. Rules in shadow and async mode are recorded and change nothing; a rule in warn mode only flags.
+   interpreter says. A rule in shadow mode is recorded and changes nothing; one in warn mode only flags; one in async
+   mode is judged after the answer, so here it is put off wherever it may be about the request. What went wrong in
+   judging a rule is listed unless the rule is false whatever it was.
 2. A rule that restricts is overruled when it is overridable and an enforced `allow` that certainly holds has a higher
    priority and stands in the same or a broader layer. Everything else stands, whatever its layer or priority.
 3. The effect is the most severe of those that stand; with none, the request is allowed. The rules that ask for that
@@ -28,7 +30,7 @@ from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import Consequence, Layer, Mode, Rule, Severity, Verb
 from memlineage.policy.wording import reason_for
 
-__all__ = ["Request", "Verdict", "decide", "fall_back", "judge", "obligation_failed"]
+__all__ = ["Request", "Verdict", "decide", "fall_back", "judge", "obligation_failed", "put_off"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +115,8 @@ def decide(
             score=0.0,
             revision=policies.revision,
         )
-    verdicts = [judge(rule, request, facts) for rule in policies.by_request[request.action] if _in_force(rule, facts)]
+    asked = [rule for rule in policies.by_request[request.action] if _in_force(rule, facts)]
+    verdicts = [(put_off if rule.mode is Mode.ASYNC else judge)(rule, request, facts) for rule in asked]
     return _combined(verdicts, request, facts, budget, decision_id, policies.revision)
 
 
@@ -129,6 +132,11 @@ def judge(rule: Rule, request: Request, facts: Facts) -> Verdict:
         missing=tuple(dict.fromkeys(notes.missing)),
         errors=tuple(f"{rule.name}: {error}" for error in dict.fromkeys(notes.errors)),
     )
+
+
+def put_off(rule: Rule, request: Request, facts: Facts) -> Verdict:
+    """Whether a rule may be about a request: that much is asked of a rule in async mode before the answer."""
+    return judge(msgspec.structs.replace(rule, condition=None), request, facts)
 
 
 def fall_back(decision: Decision, budget: Budget | None, why: str) -> Decision:
@@ -196,7 +204,7 @@ def _combined(
         score=_score(counted, standing, effects),
         cost=math.fsum(obligation.cost for obligation in obligations),
         obligations=obligations,
-        errors=tuple(error for verdict in counted for error in verdict.errors),
+        errors=tuple(error for verdict in counted if verdict.truth is not False for error in verdict.errors),
         flags=tuple(one.rule.name for one, what in zip(standing, effects, strict=True) if what is Effect.FLAG),
         revision=revision,
         approval=approval if effect is Effect.ASK else None,

@@ -130,7 +130,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         approval: hash of the action that an approval must name, for `ask`.
         support: what the gate found for each argument.
         shadow: rules in shadow mode that fired.
-        deferred: rules in async mode that fired, to be carried out off the hot path.
+        deferred: rules in async mode that may be about this: judged, and carried out, after the answer.
         stale_only: whether nothing but known staleness under soft rules stands in the way, which a budget may accept.
     """
 

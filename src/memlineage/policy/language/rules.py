@@ -50,6 +50,8 @@ _DEFAULT_ON: Final[dict[Consequence, tuple[Verb, ...]]] = {
     Consequence.REQUIRE_APPROVAL: (Verb.ACT,),
     Consequence.NOTIFY_OWNER: (Verb.UPDATE, Verb.DELETE, Verb.INVALIDATE, Verb.RETRACT),
 }
+_LATER: Final = frozenset({Verb.READ, Verb.WRITE, Verb.UPDATE})
+_REFUSING: Final = frozenset({Consequence.DENY, Consequence.WITHHOLD})
 _HARD: Final = frozenset(
     {Consequence.DENY, Consequence.WITHHOLD, Consequence.QUARANTINE, Consequence.REQUIRE_APPROVAL, Consequence.ALLOW}
 )
@@ -89,6 +91,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Rule:
         """The rule; what the author said goes before what the caller proposes."""
         open_to_allow = overridable if self.overridable is None else self.overridable
+        if self.mode is Mode.ASYNC:
+            on = tuple(verb for verb in on if verb in _LATER) or on
         usual = Severity.HARD if action in _HARD and not open_to_allow else Severity.SOFT
         return Rule(
             name=f"{self.name}:{suffix}" if suffix else self.name,
@@ -177,7 +181,11 @@ class RuleReader:
 
     def check(self, node: Node, rule: Rule) -> None:
         """The bounds of semantics.md, section 11, as far as one rule shows them."""
-        if rule.action not in CAUSING:
+        if rule.mode is Mode.ASYNC:
+            self._check_async(node, rule)
+        # What comes too late to be refused is quarantined instead.
+        late = rule.mode is Mode.ASYNC and rule.action in _REFUSING
+        if rule.action not in CAUSING and not late:
             return
         if rule.layer.rank == 2:
             message = f"a session's rule never changes state, as {rule.action} does; use withhold, flag or deny"
@@ -188,6 +196,14 @@ class RuleReader:
                 f"a rule that reads {', '.join(sorted(names))} only withholds, flags or denies, or undo is not exact"
             )
             self.faults.add(node, "state_sets_cause", message)
+
+    def _check_async(self, node: Node, rule: Rule) -> None:
+        if rule.permissive or rule.action is Consequence.REQUIRE_APPROVAL:
+            message = f"{rule.action} comes too late once the answer is given; leave 'mode: async' out"
+            self.faults.add(node, "async_too_late", message)
+        if not set(rule.on) <= _LATER:
+            message = "a rule in async mode looks again at what was read or written; it goes on read, write and update"
+            self.faults.add(node, "async_too_late", message)
 
     def _verbs(self, node: Node) -> tuple[Verb, ...]:
         if node.value == "all":
