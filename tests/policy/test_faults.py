@@ -109,7 +109,7 @@ FAULTS = [
     ("rules:\n- sensitive_action: {tool: t, constants: {to: x}}\n", "unknown_key", 2, 43, "unknown key 'to'"),
     ("rules:\n- quorum: 1\n", "wrong_value", 2, 11, "between 2 and"),
     ("layer: domain:d\nrules:\n- quorum: 2\n", "wrong_layer", 3, 11, "layer global"),
-    ("tests:\n- {unit: 1, request: {}, effect: allow}\n", "wrong_type", 2, 10, "expected a mapping"),
+    ("tests:\n- {unit: 1, request: {action: read}, effect: allow}\n", "wrong_type", 2, 10, "expected a mapping"),
 ]
 
 

@@ -38,7 +38,8 @@ def only_condition(condition):
 
 def without_place(document):
     rules = tuple(msgspec.structs.replace(each, place=None) for each in document.rules)
-    return msgspec.structs.replace(document, rules=rules, source="")
+    tests = tuple(msgspec.structs.replace(each, place=None) for each in document.tests)
+    return msgspec.structs.replace(document, rules=rules, tests=tests, source="")
 
 
 def test_the_example_of_the_write_up_is_read_as_it_stands():

@@ -16,11 +16,13 @@ from memlineage.model.scope import Visibility
 from memlineage.model.state import Standing, Status
 
 __all__ = [
+    "CHANGING",
     "CONTEXT",
     "INTEGRITY_NAMES",
     "LINEAGE",
     "PRINCIPALS",
     "RANKS",
+    "SAME",
     "STATE_NAMES",
     "UNIT",
     "Kind",
@@ -124,8 +126,13 @@ LINEAGE: Final[dict[str, Spec]] = {
 
 PRINCIPALS: Final = frozenset({"creator", "owner", "lineage.actor", "principal", "actor", "roots"})
 """Names whose texts are principals."""
+SAME: Final = {"lineage.creator": "creator", "lineage.confidence": "confidence"}
+"""Fields of a unit under a second name; kept under one, so that a rule means the same whichever is written."""
 STATE_NAMES: Final = frozenset({"status", "standing", "children"})
 """Names that change as the graph does: rules on them only withhold or flag (semantics.md, section 11)."""
+# Quorum and endorsement move integrity; the owner and a later end may be set anew.
+CHANGING: Final = STATE_NAMES | {"integrity", "owner", "pinned", "expires_at", "valid_to"}
+"""Fields of a unit that may change after its version was written; all others are fixed."""
 INTEGRITY_NAMES: Final = frozenset({"integrity", "integrity_rank", "protected_integrity", "justification_integrity"})
 """Names that change with a quorum."""
 

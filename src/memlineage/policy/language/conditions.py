@@ -18,6 +18,7 @@ from memlineage.policy.kinds import (
     LINEAGE,
     PRINCIPALS,
     RANKS,
+    SAME,
     UNIT,
     Kind,
     KindError,
@@ -46,8 +47,6 @@ _ORIGINS: Final = {
 }
 _TYPES: Final = frozenset({*_ORIGINS, "literal", "time_since", "list"})
 _NAME_KEYS: Final = ("memory_field", "field", "name", "key")
-# One value under two names: kept under one, so that a rule means the same whichever is written.
-_SAME: Final = {"lineage.creator": "creator", "lineage.confidence": "confidence"}
 _STAND_IN: Final[Condition] = All(())
 _ANY: Final = Literal(value="?", kind=Kind.ANY)
 
@@ -144,7 +143,7 @@ class ConditionReader:
             self.faults.add(node, "unknown_list", message)
             return None
         origin = _ORIGINS.get(word, Origin.UNIT)
-        path = _SAME.get(name, name) if origin not in (Origin.CONTEXT, Origin.LINEAGE) else name
+        path = SAME.get(name, name) if origin not in (Origin.CONTEXT, Origin.LINEAGE) else name
         if path == "lineage.age" and origin not in (Origin.CONTEXT, Origin.LINEAGE):
             return TimeSince(origin=origin, path="lineage.timestamp")
         spec = spec_of(origin, path)

@@ -10,7 +10,7 @@ import msgspec
 
 from memlineage.errors import InvalidInputError, PolicyDocumentError
 from memlineage.model.principal import Integrity, parse_principal
-from memlineage.policy.decision import Effect
+from memlineage.policy.language.cases import Case, read_cases
 from memlineage.policy.language.conditions import ConditionReader
 from memlineage.policy.language.faults import Fault, Faults, refuse
 from memlineage.policy.language.nodes import Node, from_python, plain
@@ -20,31 +20,16 @@ from memlineage.policy.language.shape import Shape
 from memlineage.policy.language.shortforms import SHORT_FORMS, Expansion
 from memlineage.policy.rule import Layer, Rule, SensitiveAction
 
-__all__ = ["Case", "Document", "build", "rule"]
+__all__ = ["DOCUMENT_KEYS", "Case", "Document", "build", "rule"]
 
-_KEYS: Final = ("memlineage", "layer", "description", "principals", "verifiers", "lists", "rules", "tests")
+DOCUMENT_KEYS: Final = (
+    *("memlineage", "layer", "description", "principals", "verifiers", "lists", "rules", "tests", "coverage"),
+)
+"""Keys of a document."""
 _UNUSABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _BARE: Final = frozenset({"name", "action", "condition", "target", *SHORT_FORMS})
 # Where a request is named once and several rules differ in what they judge, `on` would break the form.
 _WITH_ON: Final = frozenset({"source", "freshness", "dependency_consistency"})
-
-
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One example of a document, for `policy test`.
-
-    Attributes:
-        name: what it shows.
-        unit: fields of the unit.
-        request: the request: `action` and context fields.
-        effect: what must be decided.
-        rules: names of rules that must fire.
-    """
-
-    name: str
-    unit: dict[str, Any]
-    request: dict[str, Any]
-    effect: Effect
-    rules: tuple[str, ...] = ()
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +46,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         sensitive: for the action gate.
         quorum: of the store; None for none.
         tests: examples.
+        coverage: the least share of the rules that the examples must exercise, 0 to 1; None for any.
     """
 
     source: str
@@ -73,6 +59,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     sensitive: tuple[SensitiveAction, ...] = ()
     quorum: int | None = None
     tests: tuple[Case, ...] = ()
+    coverage: float | None = None
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], *, source: str = "<python>") -> Self:
@@ -99,7 +86,7 @@ def build(node: Node, faults: Faults) -> Document:
     _check_characters(node, faults)
     if isinstance(node.value, dict) and "rules" not in node.value and _BARE & set(node.value):
         node = Node({"rules": Node((node,), node.line, node.column, "rules")}, node.line, node.column, "")
-    found = shape.mapping(node, _KEYS)
+    found = shape.mapping(node, DOCUMENT_KEYS)
     if node.value in ({}, None):
         faults.add(node, "empty", "the document is empty; write at least one rule, or remove the file")
     if "memlineage" in found and plain(found["memlineage"]) != 1:
@@ -124,7 +111,8 @@ def build(node: Node, faults: Faults) -> Document:
         lists=lists,
         sensitive=tuple(part.sensitive for part in parts if part.sensitive is not None),
         quorum=max(quorums, default=None),
-        tests=_cases(shape, found["tests"]) if "tests" in found else (),
+        tests=read_cases(shape, found["tests"]) if "tests" in found else (),
+        coverage=shape.number(found["coverage"], least=0, most=1) if "coverage" in found else None,
     )
 
 
@@ -212,24 +200,3 @@ def _check_names(faults: Faults, expansions: list[tuple[Node, Expansion]]) -> No
                     node, "duplicate_name", f"there are two rules {made.name!r}; give one of them another 'name'"
                 )
             seen.add(made.name)
-
-
-def _cases(shape: Shape, node: Node) -> tuple[Case, ...]:
-    cases = []
-    for item in shape.items(node):
-        keys = ("name", "unit", "request", "effect", "rules")
-        found = shape.mapping(item, keys, required=("request", "effect"))
-        for key in ("unit", "request"):
-            if key in found and not isinstance(found[key].value, dict):
-                shape.faults.add(found[key], "wrong_type", f"expected a mapping, found {found[key].word}")
-        word = shape.choice(found["effect"], list(Effect), "unknown_value") if "effect" in found else None
-        named = isinstance(found["rules"].value, tuple) and found["rules"].value if "rules" in found else ()
-        case = Case(
-            name=shape.text(found["name"]) if "name" in found else item.path,
-            unit=plain(found["unit"]) if "unit" in found else {},
-            request=plain(found["request"]) if "request" in found else {},
-            effect=Effect(word or "deny"),
-            rules=tuple(shape.text(entry) for entry in named or ()),
-        )
-        cases.append(case)
-    return tuple(cases)
