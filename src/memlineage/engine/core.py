@@ -17,6 +17,7 @@ from typing import Final
 import apsw
 
 from memlineage.engine.decisions import DecisionLog, Line
+from memlineage.engine.generation import Generation
 from memlineage.engine.inputs import Limits
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
@@ -24,7 +25,7 @@ from memlineage.errors import PolicyViolationError, StoreError
 from memlineage.model.ids import uuid7
 from memlineage.model.principal import HOST
 from memlineage.model.time import to_us
-from memlineage.policy import PolicySet, without_age_rules
+from memlineage.policy import PolicySet
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import MEMORY, Connection, Database
 from memlineage.store.earlier import PlaceCache
@@ -56,9 +57,7 @@ class Core:
         search_memory: int = SEARCH_MEMORY,
     ) -> None:
         self.database = database
-        self.policies = policies
-        self.ageless = without_age_rules(policies)
-        self.bounds_ages = len(self.ageless.rules) < len(policies.rules)
+        self.generation = Generation.of(policies)
         self.embedder = embedder
         self.limits = limits
         self.search_memory = search_memory
@@ -70,6 +69,11 @@ class Core:
         self._places: PlaceCache = {}
         self._wake: Wake | None = None
         self._index = KeptIndex(database.file)
+
+    @property
+    def policies(self) -> PolicySet:
+        """The policy in force."""
+        return self.generation.policies
 
     @property
     def quorum(self) -> int:

@@ -15,6 +15,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.admission import Admission, Protection
 from memlineage.engine.core import Core
 from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
+from memlineage.engine.generation import Generation
 from memlineage.errors import PolicyViolationError
 from memlineage.model.principal import Integrity, is_model_side, kind_of
 from memlineage.model.scope import Scope
@@ -54,6 +55,7 @@ class Reading(msgspec.Struct, frozen=True):
         context: what rules are told of the request, whatever unit it is about.
         now_us: when, in microseconds.
         graph: the lineage at that moment.
+        generation: the policy in force when it began.
         budget: what freshness may cost, and what is accepted instead.
     """
 
@@ -61,6 +63,7 @@ class Reading(msgspec.Struct, frozen=True):
     context: dict[str, Any]
     now_us: int
     graph: StoreGraph
+    generation: Generation
     budget: Budget | None
 
 
@@ -69,8 +72,6 @@ class Enforcement:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._memo = Memo(core.policies)
-        self._ageless = Memo(core.ageless)
 
     def reading(
         self,
@@ -91,7 +92,7 @@ class Enforcement:
         }
         if budget is not None:
             context["budget"] = budget.max_cost
-        return Reading(acting, context, now_us, graph, budget)
+        return Reading(acting, context, now_us, graph, self._core.generation, budget)
 
     def read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Decision:
         """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
@@ -102,8 +103,9 @@ class Enforcement:
         lineage = LineageFacts(reading.graph, n, unit.standing)
         facts = Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=reading.now_us)
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
-        memo = self._ageless if shared["inspecting"] or unit.waived else self._memo
-        decision = self._decide(acting, "read", facts, reading.now_us, reading.budget, memo)
+        generation = reading.generation
+        form = generation.ageless if shared["inspecting"] or unit.waived else generation.form
+        decision = self._decide(acting, "read", facts, reading.now_us, reading.budget, form)
         decision = _unfulfilled(decision, _NEVER_CARRIED_OUT)
         if decision.effect is not Effect.ALLOW:
             self._core.log.add(reading.now_us, decision)
@@ -239,11 +241,11 @@ class Enforcement:
         facts: Facts,
         now_us: int,
         budget: Budget | None,
-        memo: Memo | None = None,
+        form: Memo | None = None,
     ) -> Decision:
         # An update is about what it would replace: the version it would write may never come to be.
         about = None if facts.old is None else str(facts.old["ref"])
-        return (memo or self._memo).decide(
+        return (form or self._core.generation.form).decide(
             Request(action=verb, domain=acting.domain, unit=about),
             facts,
             budget,

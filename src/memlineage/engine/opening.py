@@ -153,6 +153,10 @@ def _admit(core: Core, writer: Writer) -> None:
     writer.connection.execute(
         "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy_set', ?)", (core.policies.kept(),)
     )
+    writer.connection.execute(
+        "INSERT OR REPLACE INTO generation (revision, body) VALUES (?, ?)",
+        (core.policies.revision, core.policies.kept()),
+    )
     _register_levels(core, writer)
     writer.recount()
     _renew_limits(core, writer)

@@ -276,7 +276,7 @@ class Writing:
             same_as=same_as,
             integrity=int(admission.integrity),
         )
-        if not self._core.bounds_ages:
+        if not self._core.generation.bounds_ages:
             return new
         by_policy = valid_until(self._core.policies, Facts(unit=new_facts(new, writer.now_us), now_us=writer.now_us))
         return msgspec.structs.replace(new, valid_until=_first(new.valid_until, by_policy))

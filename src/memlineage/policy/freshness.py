@@ -15,7 +15,7 @@ from memlineage.model.time import SECOND_US
 from memlineage.policy.combining import Request, judge
 from memlineage.policy.facts import Facts, Notes, look_up
 from memlineage.policy.interpreter import holds, matches_target
-from memlineage.policy.kinds import STATE_NAMES, Origin
+from memlineage.policy.kinds import CHANGING, Origin
 from memlineage.policy.language.rules import fields_of
 from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import (
@@ -33,8 +33,6 @@ from memlineage.policy.rule import (
 __all__ = ["refresh_rules", "valid_until", "without_age_rules"]
 
 _IMMUTABLE_TIMES: Final = frozenset({"lineage.timestamp", "lineage.recorded_at", "valid_from"})
-# Quorum and endorsement move integrity; the owner and a later end may be set anew.
-_CHANGING: Final = STATE_NAMES | {"integrity", "owner", "pinned", "expires_at", "valid_to"}
 _MIRROR: Final = {"<": ">", "<=": ">="}
 
 
@@ -94,7 +92,7 @@ def _split(condition: Condition | None) -> tuple[TimeSince, str, float, tuple[Co
     part, (field, operator, seconds) = bounds[0]
     others = tuple(other for other in parts if other is not part)
     for read in (read for other in others for read in fields_of(other)):
-        if isinstance(read, TimeSince) or read.origin is not Origin.UNIT or read.path in _CHANGING:
+        if isinstance(read, TimeSince) or read.origin is not Origin.UNIT or read.path in CHANGING:
             return None
     return field, operator, seconds, others
 

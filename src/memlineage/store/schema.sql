@@ -94,6 +94,9 @@ CREATE TABLE version (
     salt          BLOB,                 -- of the content commitment, then of the record's; NULL once erased
     integrity     INTEGER NOT NULL,     -- DERIVED
     vector        BLOB,                 -- DERIVED from content by the store's embedder
+    mask          BLOB,                 -- DERIVED: 8 bytes of a policy revision, then a bit for each of its rules that
+                                        -- may matter for this version (policy/fast/fields.py); NULL or of another
+                                        -- revision until somebody asks
     UNIQUE (u, version)
 ) STRICT;
 -- Who said it stands here too: what a principal said is asked for seldom, and found by a walk through this index.
@@ -190,8 +193,37 @@ CREATE TABLE decision (
     action TEXT NOT NULL,
     effect TEXT NOT NULL,
     ref    TEXT,
-    body   BLOB NOT NULL
+    body   BLOB NOT NULL,
+    asked  BLOB                         -- what the request said, as JSON, for whoever asks why; NULL if it is kept back
 ) STRICT;
+
+-- Every generation of policy that was in force, as its POLICY event names it: an old decision is explained by the rules
+-- that made it.
+CREATE TABLE generation (
+    revision TEXT PRIMARY KEY,
+    body     BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What rules in async mode have yet to judge (engine/afterwards.py), and who is at it.
+CREATE TABLE task (
+    t        INTEGER PRIMARY KEY,
+    n        INTEGER NOT NULL,
+    at_us    INTEGER NOT NULL,
+    decision TEXT NOT NULL,
+    asked    BLOB NOT NULL,
+    holder   TEXT,
+    until_us INTEGER NOT NULL DEFAULT 0,
+    failed   INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+-- Flags that rules in async mode put on versions afterwards.
+CREATE TABLE finding (
+    n        INTEGER NOT NULL,
+    rule     TEXT NOT NULL,
+    at_us    INTEGER NOT NULL,
+    decision TEXT NOT NULL,
+    PRIMARY KEY (n, rule)
+) STRICT, WITHOUT ROWID;
 
 -- DERIVED: pre-tokenised text; `ns` holds one token that names the namespace.
 CREATE VIRTUAL TABLE text USING fts5 (

@@ -16,6 +16,7 @@ from memlineage.store.sql import SCHEMA
 __all__ = ["check_schema", "mend_schema"]
 
 _COMMENT: Final = re.compile(r"--[^\n]*")
+_MARK: Final = re.compile(r" ?([,()]) ?")  # a column that a migration added is spaced otherwise
 
 
 class _Declared(NamedTuple):
@@ -27,7 +28,7 @@ class _Declared(NamedTuple):
 
     @property
     def plain(self) -> str:
-        return " ".join(_COMMENT.sub("", str(self.sql)).split())
+        return _MARK.sub(r"\1", " ".join(_COMMENT.sub("", str(self.sql)).split()))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
