@@ -30,7 +30,18 @@ from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import Consequence, Layer, Mode, Rule, Severity, Verb
 from memlineage.policy.wording import reason_for
 
-__all__ = ["Request", "Verdict", "decide", "fall_back", "judge", "obligation_failed", "put_off"]
+__all__ = [
+    "Request",
+    "Verdict",
+    "applies",
+    "decide",
+    "fall_back",
+    "in_force",
+    "judge",
+    "obligation_failed",
+    "overruling",
+    "put_off",
+]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +126,7 @@ def decide(
             score=0.0,
             revision=policies.revision,
         )
-    asked = [rule for rule in policies.by_request[request.action] if _in_force(rule, facts)]
+    asked = [rule for rule in policies.by_request[request.action] if in_force(rule, facts)]
     verdicts = [(put_off if rule.mode is Mode.ASYNC else judge)(rule, request, facts) for rule in asked]
     return _combined(verdicts, request, facts, budget, decision_id, policies.revision)
 
@@ -123,7 +134,7 @@ def decide(
 def judge(rule: Rule, request: Request, facts: Facts) -> Verdict:
     """What one rule says, whether or not it is asked."""
     notes = Notes()
-    about = conjunction([_applies(rule.layer, request, facts), matches_target(rule.target, facts, notes)])
+    about = conjunction([applies(rule.layer, request, facts), matches_target(rule.target, facts, notes)])
     condition = True if rule.condition is None else holds(rule.condition, facts, notes)
     return Verdict(
         rule=rule,
@@ -168,11 +179,13 @@ def obligation_failed(decision: Decision, failed: Obligation, why: str, budget: 
     )
 
 
-def _in_force(rule: Rule, facts: Facts) -> bool:
+def in_force(rule: Rule, facts: Facts) -> bool:
+    """Whether a rule is asked at all: an exception ends at its instant."""
     return rule.until_us is None or facts.now_us < rule.until_us
 
 
-def _applies(layer: Layer, request: Request, facts: Facts) -> Truth:
+def applies(layer: Layer, request: Request, facts: Facts) -> Truth:
+    """Whether documents of a layer say anything about a request."""
     if layer.rank == 0:
         return True
     if layer.rank == 1:
@@ -187,7 +200,7 @@ def _combined(
     counted = [verdict for verdict in verdicts if verdict.rule.mode in (Mode.ENFORCE, Mode.WARN)]
     fired = [verdict for verdict in counted if verdict.fires]
     grants = [one.rule for one in fired if one.rule.permissive and one.rule.mode is Mode.ENFORCE]
-    standing = [one for one in fired if not one.rule.permissive and _overruling(one.rule, grants) is None]
+    standing = [one for one in fired if not one.rule.permissive and overruling(one.rule, grants) is None]
     approval = _approval(standing, request, facts)
     settled = approval is not None and approval == request.approval
     effects = [_effect(one.rule, request, settled) for one in standing]
@@ -217,7 +230,8 @@ def _combined(
     return fall_back(decision, budget, f"it would cost {decision.cost:g}, the budget is {budget.max_cost:g}")
 
 
-def _overruling(rule: Rule, grants: list[Rule]) -> Rule | None:
+def overruling(rule: Rule, grants: list[Rule]) -> Rule | None:
+    """The first of the granting rules that overrules a restriction; None if it stands."""
     if not rule.overridable:
         return None
     return next((one for one in grants if one.priority > rule.priority and one.layer.covers(rule.layer)), None)
@@ -245,7 +259,7 @@ def _reasons(fired: list[Verdict], grants: list[Rule]) -> tuple[str, ...]:
     for verdict in fired:
         missing = verdict.missing if verdict.truth is None else ()
         text = reason_for(verdict.rule, missing)
-        grant = None if verdict.rule.permissive else _overruling(verdict.rule, grants)
+        grant = None if verdict.rule.permissive else overruling(verdict.rule, grants)
         if grant is not None:
             because = f", because {grant.because}" if grant.because else ""
             text = f"{text}; overruled by {grant.name}{because}"

@@ -9,7 +9,7 @@ from memlineage.model.time import iso
 from memlineage.policy.kinds import RANKS, Kind, Origin
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Operand, Rule, TimeSince
 
-__all__ = ["describe", "reason_for"]
+__all__ = ["describe", "literal_words", "reason_for"]
 
 
 def reason_for(rule: Rule, missing: tuple[str, ...] = ()) -> str:
@@ -41,14 +41,15 @@ def _pairs(parts: list[str], condition: All | AnyOf) -> list[tuple[str, Conditio
 
 def _operand(operand: Operand) -> str:
     if isinstance(operand, Literal):
-        return f"list {operand.named}" if operand.named else _literal(operand.value, operand.kind)
+        return f"list {operand.named}" if operand.named else literal_words(operand.value, operand.kind)
     name = operand.path if operand.origin is Origin.UNIT else f"{operand.origin}.{operand.path}"
     return f"age of {name} in seconds" if isinstance(operand, TimeSince) else name
 
 
-def _literal(value: Any, kind: Kind) -> str:
+def literal_words(value: Any, kind: Kind) -> str:
+    """A value of a document as people write it: ranks by name, times in ISO 8601."""
     if isinstance(value, tuple):
-        return "[" + ", ".join(_literal(item, kind) for item in value) + "]"
+        return "[" + ", ".join(literal_words(item, kind) for item in value) + "]"
     if kind in RANKS:
         return RANKS[kind](value).name
     if kind is Kind.TIME:
