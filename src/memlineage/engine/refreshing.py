@@ -1,8 +1,8 @@
 """Automatic refresh: what has expired is fetched again, once, however many readers ask (row B3).
 
 The obligation goes to the expired ancestor, never to what was concluded from it. One process in all holds the
-lease of a unit while its tool is called; the others wait for the outcome. A failure is remembered for a while, so
-that a tool which is down is not called by every read.
+lease of a unit while its tool is called; the others wait for the outcome. A failure is remembered for a while, and
+so is an answer that is too old itself: a tool which is down, or has nothing newer, is not called by every read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -32,11 +32,11 @@ from memlineage.model.principal import HOST, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind, Standing
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
-from memlineage.policy import Facts, refresh_rules
+from memlineage.policy import Facts, Rule, refresh_rules
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
-__all__ = ["Refreshing", "Stale"]
+__all__ = ["Refreshing", "Stale", "replaced"]
 
 _LEASE_US: Final = 30_000_000
 _PROCESS: Final = os.urandom(6).hex()
@@ -55,12 +55,14 @@ class Stale(msgspec.Struct, frozen=True):
         u: integer id of its unit.
         unit: the version.
         tool: the tool that made it.
+        cost: what fetching it costs: as the rules state that want it fresh, else what the tool is registered with.
     """
 
     n: int
     u: int
     unit: Unit
     tool: Tool
+    cost: float
 
 
 class Refreshing:
@@ -87,6 +89,11 @@ class Refreshing:
         stale = self._refreshable(snapshot, n, unit)
         return [] if stale is None else [stale]
 
+    def price(self, unit: Unit) -> float:
+        """What its tool takes for fetching a value again; 0 where there is nothing to ask."""
+        tool = self._core.tools.get(unit.creator)
+        return 0.0 if tool is None or tool.refresh is None else tool.cost
+
     def _expired_above(self, snapshot: Snapshot, n: int) -> list[int]:
         graph = snapshot.graph
         seen = {n}
@@ -100,13 +107,18 @@ class Refreshing:
 
     def _refreshable(self, snapshot: Snapshot, n: int, unit: Unit) -> Stale | None:
         node = snapshot.graph.node(n)
-        if not node.current or kind_of(unit.creator) != "tool":
+        if kind_of(unit.creator) != "tool" or replaced(snapshot, n):
             return None
         tool = self._core.tools.get(unit.creator)
         if tool is None or tool.refresh is None:
             return None
-        facts = Facts(unit=unit_facts(unit), now_us=snapshot.now_us)
-        return Stale(n, node.unit, unit, tool) if refresh_rules(self._core.policies, facts) else None
+        rules = self._wanting(unit, snapshot.now_us)
+        costs = [tool.cost if rule.cost is None else rule.cost for rule in rules]
+        return Stale(n, node.unit, unit, tool, max(costs)) if costs else None
+
+    def _wanting(self, unit: Unit, now_us: int) -> tuple[Rule, ...]:
+        """The rules that want this version fetched again."""
+        return refresh_rules(self._core.policies, Facts(unit=unit_facts(unit), now_us=now_us))
 
     def refresh_all(self, stale: Sequence[Stale]) -> bool:
         """Refresh each of these; True if reading again is worthwhile."""
@@ -127,23 +139,24 @@ class Refreshing:
         acting = background(Scope.of(stale.unit.wall))
         deadline = time.monotonic() + _LEASE_US / 1_000_000
         while time.monotonic() < deadline:
-            holder = self._lease(acting, stale)
+            # Marked before it is taken: another thread that meets it then must not think that it was given up.
+            with _fetching(f"{_own_leases()}{os.urandom(6).hex()}") as mine:
+                holder = self._lease(acting, stale, mine)
+                if holder == mine:
+                    return self._fetch(acting, stale, mine)
             if holder is None:
                 return False
             if holder == "":
                 return True
-            if holder.startswith("mine:"):
-                with _fetching(holder):
-                    return self._fetch(acting, stale, holder)
             time.sleep(_POLL_S)
         return False
 
-    def _lease(self, acting: Acting, stale: Stale) -> str | None:
+    def _lease(self, acting: Acting, stale: Stale, mine: str) -> str | None:
         """Our own token, somebody else's; empty if it is done already; None if it may not be tried now."""
-        mine = f"{_own_leases()}{os.urandom(6).hex()}"
-        now = time.time_ns() // 1000
         try:
             with self._core.write(actor=acting.actor) as writer:
+                # Read inside: whoever waits to write meets terms that were set since, and they must not look too long.
+                now = time.time_ns() // 1000
                 current = writer.connection.execute("SELECT current FROM unit WHERE u = ?", (stale.u,)).get
                 if current != stale.n:
                     return ""
@@ -168,17 +181,16 @@ class Refreshing:
         return holder is not None and holder.startswith(_own_leases()) and holder not in _FETCHING
 
     def _fetch(self, acting: Acting, stale: Stale, token: str) -> bool:
-        done = any(self._write(acting, stale, value) for value in self._values(stale))
-        try:
-            self._release(stale, token, done=done)
-        except StoreError:
-            return done  # the lease ends by itself
-        return done
+        written = (self._write(acting, stale, value) for value in self._values(stale))
+        done = next((unit for unit in written if unit is not None), None)
+        with suppress(StoreError):  # the lease ends by itself
+            self._release(stale, token, fresh=done is not None and not self._wanting(done, self._core.now_us()))
+        return done is not None
 
-    def _release(self, stale: Stale, token: str, *, done: bool) -> None:
+    def _release(self, stale: Stale, token: str, *, fresh: bool) -> None:
         now = time.time_ns() // 1000
         with self._core.database.writing() as connection:
-            if done:
+            if fresh:
                 connection.execute("DELETE FROM refresh WHERE u = ? AND holder = ?", (stale.u, token))
             else:
                 connection.execute(
@@ -194,18 +206,17 @@ class Refreshing:
             if value is not None:
                 yield value
 
-    def _write(self, acting: Acting, stale: Stale, value: Any) -> bool:
-        """The fresh value is a new version by the same tool, through the same enforcement."""
+    def _write(self, acting: Acting, stale: Stale, value: Any) -> Unit | None:
+        """The fresh value as a new version by the same tool, through the same enforcement; None if it is refused."""
         try:
             fresh = self._draft(acting, stale, value)
-            self._writing.update(
+            return self._writing.update(
                 acting, Target(stale.unit.id, None), fresh, if_version=stale.unit.version, replayed=True
             )
         except ConflictError:
-            return True  # somebody else wrote a newer version meanwhile: read that
+            return stale.unit  # somebody else wrote a newer version meanwhile: read that
         except (PolicyViolationError, InvalidInputError, UnknownUnitError):
-            return False
-        return True
+            return None
 
     def _draft(self, acting: Acting, stale: Stale, value: Any) -> Draft:
         given: Any = {"content": value} if isinstance(value, str) else value
@@ -234,10 +245,10 @@ def _own_leases() -> str:
 
 
 @contextmanager
-def _fetching(token: str) -> Iterator[None]:
+def _fetching(token: str) -> Iterator[str]:
     _FETCHING.add(token)
     try:
-        yield
+        yield token
     finally:
         _FETCHING.discard(token)
 
@@ -256,6 +267,12 @@ def _parents(unit: Unit) -> Iterable[Link]:
     for edge in unit.lineage.dependencies:
         if edge.justification == 0 and edge.role in _CARRIED:
             yield Link(Target(edge.parent.id, None), edge.role, round(edge.weight * MICRO))
+
+
+def replaced(snapshot: Snapshot, n: int) -> bool:
+    """Whether a later version, or another unit of its key, stands in the place of a version."""
+    node = snapshot.graph.node(n)
+    return not node.current or bool(snapshot.shift.winner.get(n, node.winner))
 
 
 def _expired(node: Node, snapshot: Snapshot) -> bool:

@@ -19,7 +19,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.found import Found, Query
-from memlineage.engine.refreshing import Refreshing, Stale
+from memlineage.engine.refreshing import Refreshing, Stale, replaced
 from memlineage.engine.results import Page, Withheld
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.unchanged import WhileUnchanged
@@ -222,11 +222,15 @@ class _Run:
     def _judge(self, n: int, unit: Unit) -> Decision:
         """Ask policy; note what it wants fresh."""
         stale = self._refreshing.stale_behind(self._snapshot, n, unit) if _may_be_stale(unit) else []
-        cost = sum(item.tool.cost for item in stale)
-        decision = self._enforcement.read(self._reading, unit, n, refresh_cost=cost)
+        price = sum(item.cost for item in stale) if stale else self._refreshing.price(unit)
+        reading, budget = self._reading, self._query.budget or Budget()
+        if unit.status is Status.EXPIRED and replaced(self._snapshot, n):
+            # A budget accepts what is a little old for want of something newer, and here there is that.
+            reading, budget = msgspec.structs.replace(reading, budget=None), Budget()
+        decision = self._enforcement.read(reading, unit, n, refresh_cost=price)
         if not stale and decision.obliges(ObligationKind.REFRESH):
             stale = self._refreshing.by_rule(self._snapshot, n, unit)
-        budget = self._query.budget or Budget()
+        cost = sum(item.cost for item in stale)
         if not stale:
             decision = fall_back(decision, budget, "no tool can fetch it again")
         elif {item.n for item in stale} & self._given_up:
