@@ -17,6 +17,7 @@ Which rules fire can only grow when a fact is taken away, and so can the effect 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -108,9 +109,18 @@ _OBLIGATIONS: Final[dict[Consequence, ObligationKind]] = {
 
 
 def decide(
-    policies: PolicySet, request: Request, facts: Facts, budget: Budget | None = None, *, decision_id: str
+    policies: PolicySet,
+    request: Request,
+    facts: Facts,
+    budget: Budget | None = None,
+    *,
+    decision_id: str,
+    rules: Sequence[Rule] | None = None,
 ) -> Decision:
     """The decision on one request about at most one unit.
+
+    `rules` are those of the set that name the request and can matter to it, in order, where the caller knows; all that
+    name it if left out.
 
     Raises `InvalidInputError` for a request that the language does not know.
     """

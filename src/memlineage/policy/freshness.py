@@ -30,7 +30,7 @@ from memlineage.policy.rule import (
     Verb,
 )
 
-__all__ = ["refresh_rules", "valid_until", "without_age_rules"]
+__all__ = ["by_time_alone", "refresh_rules", "valid_until", "without_age_rules"]
 
 _IMMUTABLE_TIMES: Final = frozenset({"lineage.timestamp", "lineage.recorded_at", "valid_from"})
 _MIRROR: Final = {"<": ">", "<=": ">="}
@@ -42,7 +42,7 @@ def valid_until(policies: PolicySet, facts: Facts) -> int | None:
     None if no rule bounds its age. `facts.now_us` plays no part. A version whose time is not known counts as
     expired from the beginning: 0.
     """
-    ends = [_end(rule, facts) for rule in policies.chosen(_by_time_alone)]
+    ends = [_end(rule, facts) for rule in policies.chosen(by_time_alone)]
     return min((end for end in ends if end is not None), default=None)
 
 
@@ -50,7 +50,7 @@ def without_age_rules(policies: PolicySet) -> PolicySet:
     """The set without the rules that `valid_until` has already answered: for versions whose time limit was waived,
     and for whoever only looks, to whom the status says it.
     """
-    return msgspec.structs.replace(policies, rules=tuple(rule for rule in policies.rules if not _by_time_alone(rule)))
+    return msgspec.structs.replace(policies, rules=tuple(rule for rule in policies.rules if not by_time_alone(rule)))
 
 
 def refresh_rules(policies: PolicySet, facts: Facts, request: Request | None = None) -> tuple[Rule, ...]:
@@ -67,7 +67,8 @@ def refresh_rules(policies: PolicySet, facts: Facts, request: Request | None = N
     )
 
 
-def _by_time_alone(rule: Rule) -> bool:
+def by_time_alone(rule: Rule) -> bool:
+    """Whether a rule counts in `valid_until`."""
     about_request = rule.target.principals or rule.target.purpose or rule.target.tools
     return (
         rule.action in (Consequence.REFRESH, Consequence.WITHHOLD)
