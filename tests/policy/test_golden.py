@@ -22,11 +22,19 @@ from tests.policy.golden import (
     words_of,
 )
 
-from memlineage.policy import Consequence, Effect, Mode, decide
+from memlineage.policy import Consequence, Decision, Effect, Mode, PolicySet, decide
+from memlineage.policy.fast.form import FastForm
 from memlineage.policy.language.shortforms import SHORT_FORMS
 
 CASES = every_case()
-DECIDERS: dict[str, Decide] = {"interpreter": decide}
+
+
+def fast(policies: PolicySet, *asked: Any, **more: Any) -> Decision:
+    """The fast form, made for one decision."""
+    return FastForm(policies).decide(*asked, **more)
+
+
+DECIDERS: dict[str, Decide] = {"interpreter": decide, "fast form": fast}
 OPERATORS = (">", ">=", "<", "<=", "==", "!=", "in", "not_in", "contains", "matches", "exists", "all", "any", "not")
 OPERANDS = ("literal", "field", "new", "old", "time_since", "context", "lineage", "list")
 LAYERS = ("global", "domain", "session")
