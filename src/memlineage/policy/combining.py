@@ -136,7 +136,8 @@ def decide(
             score=0.0,
             revision=policies.revision,
         )
-    asked = [rule for rule in policies.by_request[request.action] if in_force(rule, facts)]
+    named = policies.by_request[request.action] if rules is None else rules
+    asked = [rule for rule in named if in_force(rule, facts)]
     verdicts = [(put_off if rule.mode is Mode.ASYNC else judge)(rule, request, facts) for rule in asked]
     return _combined(verdicts, request, facts, budget, decision_id, policies.revision)
 
