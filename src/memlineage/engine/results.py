@@ -12,7 +12,7 @@ from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 from memlineage.policy import Decision
 
-__all__ = ["ActionResult", "Affected", "Change", "Consequences", "Impact", "Page", "Trace", "Withheld"]
+__all__ = ["ActionResult", "Affected", "CaughtUp", "Change", "Consequences", "Impact", "Page", "Trace", "Withheld"]
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +53,24 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     ref: Ref
     before: Status
     after: Status
+
+
+class CaughtUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What rules in async mode found when they were caught up with (row B8).
+
+    Attributes:
+        judged: answers that were looked at again.
+        flagged: flags put on versions.
+        quarantined: versions held back.
+        refreshed: versions fetched again.
+        left: answers that still wait to be looked at, at most.
+    """
+
+    judged: int = 0
+    flagged: int = 0
+    quarantined: int = 0
+    refreshed: int = 0
+    left: int = 0
 
 
 class Consequences(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,6 +63,11 @@ class StoreGraph:
         self._written: dict[int, Written] = {}
         self._ranks: dict[tuple[int, int], Authority] = {}
 
+    @property
+    def connection(self) -> Connection:
+        """What it reads through."""
+        return self._connection
+
     def load(self, ids: Iterable[int]) -> Mapping[int, Node]:
         """Nodes of these versions, of the equivalents they lead to, and of winners."""
         nodes = self._nodes

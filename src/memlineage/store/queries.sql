@@ -304,3 +304,27 @@ SELECT n FROM version WHERE kind = 'action' AND n > ?1 AND n <= ?2 ORDER BY n;
 -- name: index_all_actions  (versions are wide: the index knows which are looked for)
 SELECT n FROM version INDEXED BY version_action
 WHERE kind IN ('action', 'approval') AND kind = 'action' AND n <= ?1 ORDER BY n;
+
+-- name: put_task
+INSERT INTO task (n, at_us, decision, asked) VALUES (?, ?, ?, ?);
+
+-- name: tasks_span  (how many wait, or somewhat more: they are taken from the front)
+SELECT coalesce((SELECT max(t) FROM task) - (SELECT min(t) FROM task) + 1, 0);
+
+-- name: free_tasks
+SELECT t, n, decision, asked, holder, failed FROM task WHERE until_us <= ?1 ORDER BY t LIMIT ?2;
+
+-- name: lease_task
+UPDATE task SET holder = ?2, until_us = ?3, failed = failed + 1 WHERE t = ?1;
+
+-- name: drop_task
+DELETE FROM task WHERE t = ?;
+
+-- name: put_finding
+INSERT OR IGNORE INTO finding (n, rule, at_us, decision) VALUES (?, ?, ?, ?);
+
+-- name: findings_of
+SELECT rule FROM finding WHERE n = ? ORDER BY rule;
+
+-- name: version_before
+SELECT o.n FROM version v JOIN version o ON o.u = v.u AND o.version = v.version - 1 WHERE v.n = ?;
