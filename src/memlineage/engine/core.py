@@ -3,6 +3,9 @@
 Two doors lead to the tables. `write` is one transaction: time is settled first, the act is decided and written,
 derived state follows, and one commit ends it; a refusal rolls all of it back and leaves a line in the decision
 log. `read` is one snapshot, in which whatever has run out of time already counts as expired.
+
+Which generation of policy is in force stands in the file, so a transaction sees one of them, whole, as it sees one
+state of everything else: an operation goes by the generation of its own snapshot, whichever process put that there.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Final
 import apsw
 
 from memlineage.engine.decisions import DecisionLog, Line
-from memlineage.engine.generation import Generation
+from memlineage.engine.generation import Generation, Generations
 from memlineage.engine.inputs import Limits
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
@@ -58,6 +61,7 @@ class Core:
     ) -> None:
         self.database = database
         self.generation = Generation.of(policies)
+        self.generations = Generations(database.path, self.generation)
         self.embedder = embedder
         self.limits = limits
         self.search_memory = search_memory
@@ -72,13 +76,8 @@ class Core:
 
     @property
     def policies(self) -> PolicySet:
-        """The policy in force."""
-        return self.generation.policies
-
-    @property
-    def quorum(self) -> int:
-        """How many independent supports raise integrity; 0 for off."""
-        return self.policies.quorum or 0
+        """The policy that was in force when this memory last read or wrote."""
+        return self.generations.latest.policies
 
     @property
     def embedder_mark(self) -> str:
@@ -110,15 +109,23 @@ class Core:
         return uuid7(now_us, os.urandom(10))
 
     @contextmanager
-    def write(self, *, actor: str = HOST, let_time_pass: bool = True) -> Iterator[Writer]:
-        """One act, in one transaction. Taking a policy into force must not expire things by the one before it."""
+    def write(
+        self, *, actor: str = HOST, let_time_pass: bool = True, admitting: Generation | None = None
+    ) -> Iterator[Writer]:
+        """One act, in one transaction, by the generation in force, or by the one that it takes into force.
+
+        Taking a policy into force must not expire things by the one before it.
+        """
         try:
             with self._transaction() as connection:
                 moment = self.database.moment()
                 wake = self._wake if self._wake is not None and self._wake.holds(moment) else None
+                if wake is None and admitting is None:
+                    self.generation = self.generations.of(connection)
+                generation = admitting or self.generation
                 names = Names(connection, self._names, None if wake is None else wake.registered)
                 writer = Writer(
-                    connection, names, self.now_us(), self.quorum, actor=actor, wake=wake, places=self._places,
+                    connection, names, self.now_us(), generation.quorum, actor=actor, wake=wake, places=self._places,
                     index=self._index,
                 )  # fmt: skip
                 if wake is None:
@@ -157,12 +164,13 @@ class Core:
         """One consistent view of everything."""
         with self.database.reading() as connection:
             names = Names(connection, self._names)
-            yield Snapshot(connection, names, self.now_us(), self.quorum, index=self._index)
+            generation = self.generations.of(connection)
+            yield Snapshot(connection, names, self.now_us(), generation, index=self._index)
             if connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:  # who reads inside a write may see it undone
                 names.keep()
 
     def seen_by(self, writer: Writer) -> Snapshot:
         """What a write sees from inside its own transaction."""
         return Snapshot(
-            writer.connection, writer.names, writer.now_us, self.quorum, states=writer.states, index=self._index
+            writer.connection, writer.names, writer.now_us, self.generation, states=writer.states, index=self._index
         )

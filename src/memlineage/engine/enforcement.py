@@ -55,7 +55,7 @@ class Reading(msgspec.Struct, frozen=True):
         context: what rules are told of the request, whatever unit it is about.
         now_us: when, in microseconds.
         graph: the lineage at that moment.
-        generation: the policy in force when it began.
+        generation: the policy in force in its snapshot.
         budget: what freshness may cost, and what is accepted instead.
     """
 
@@ -79,20 +79,21 @@ class Enforcement:
         *,
         now_us: int,
         graph: StoreGraph,
+        generation: Generation,
         purpose: str | None = None,
         inspecting: bool = False,
         critical: bool = False,
         budget: Budget | None = None,
     ) -> Reading:
         """Who reads, and how: what is the same for every unit that is looked at."""
-        context = self._context(acting, acting.decider(None), graph.names, unit=None) | {
+        context = self._context(generation, acting, acting.decider(None), graph.names, unit=None) | {
             "purpose": purpose,
             "inspecting": inspecting,
             "critical": critical,
         }
         if budget is not None:
             context["budget"] = budget.max_cost
-        return Reading(acting, context, now_us, graph, self._core.generation, budget)
+        return Reading(acting, context, now_us, graph, generation, budget)
 
     def read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Decision:
         """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
@@ -123,7 +124,7 @@ class Enforcement:
         protection: Protection | None = None,
     ) -> Decision:
         """Whether a version may be written; raises `PolicyViolationError` if not."""
-        context = self._context(acting, new.creator, names, unit=old)
+        context = self._context(self._core.generation, acting, new.creator, names, unit=old)
         context |= {
             "in_walls": acting.scope.owns(new.wall),
             "authority": admission.authority,
@@ -154,18 +155,28 @@ class Enforcement:
         level: Integrity | None = None,
     ) -> Decision:
         """Whether a verb may be applied to a stored version; raises if not."""
-        context = self._context(acting, by, names, unit=unit)
+        context = self._context(self._core.generation, acting, by, names, unit=unit)
         if level is not None:
             context["integrity_rank"] = level
         facts = Facts(unit=unit_facts(unit), context=context, now_us=now_us)
         return self._require(acting, verb, facts, now_us)
 
-    def gate(self, acting: Acting, *, by: str, extra: dict[str, Any], names: Names, now_us: int) -> Decision:
+    def gate(
+        self,
+        acting: Acting,
+        *,
+        by: str,
+        extra: dict[str, Any],
+        names: Names,
+        now_us: int,
+        generation: Generation,
+    ) -> Decision:
         """What the documents say of an action; the gate adds what it found about support."""
-        context = self._context(acting, by, names, unit=None) | {"in_walls": True} | extra
+        context = self._context(generation, acting, by, names, unit=None) | {"in_walls": True} | extra
         scope = acting.scope
         place = {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "session": scope.session}
-        decision = self._decide(acting, "act", Facts(unit=place, context=context, now_us=now_us), now_us, None)
+        facts = Facts(unit=place, context=context, now_us=now_us)
+        decision = self._decide(acting, "act", facts, now_us, None, generation.form)
         if not context["actor_may_claim"] and decision.rule != CLAIMS:
             return _refuse(decision, CLAIMS, f"{acting.actor} may not speak as this principal")
         return _unfulfilled(decision, _NEVER_CARRIED_OUT)
@@ -177,7 +188,7 @@ class Enforcement:
             effect=Effect.DENY,
             action=verb,
             unit=str(unit.ref),
-            revision=self._core.policies.revision,
+            revision=self._core.generation.policies.revision,
         )
         decision = _refuse(plain, INTEGRITY, reason)
         self._core.log.add(now_us, decision)
@@ -191,7 +202,9 @@ class Enforcement:
         """Log a decision that was made elsewhere."""
         self._core.log.add(now_us, decision)
 
-    def _context(self, acting: Acting, principal: str, names: Names, *, unit: Unit | None) -> dict[str, Any]:
+    def _context(
+        self, generation: Generation, acting: Acting, principal: str, names: Names, *, unit: Unit | None
+    ) -> dict[str, Any]:
         scope = acting.scope
         kind = kind_of(principal)
         context: dict[str, Any] = {
@@ -199,7 +212,7 @@ class Enforcement:
             "principal_kind": kind,
             "actor": acting.actor,
             "actor_may_claim": acting.may_claim(principal),
-            "is_verifier": names.is_verifier(principal) or self._named_verifier(principal),
+            "is_verifier": names.is_verifier(principal) or _named_verifier(generation, principal),
             "tenant": scope.tenant,
             "user": scope.user,
             "agent": scope.agent,
@@ -215,9 +228,6 @@ class Enforcement:
             # The actor counts too: `reasoning` is everybody's name for their own conclusions.
             "is_author": (principal, acting.actor) == (unit.creator, unit.lineage.actor),
         }
-
-    def _named_verifier(self, principal: str) -> bool:
-        return any(glob_match(pattern, principal) for pattern in self._core.policies.verifiers)
 
     def _require(
         self, acting: Acting, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
@@ -251,6 +261,10 @@ class Enforcement:
             budget,
             decision_id=self._core.new_id(now_us),
         )
+
+
+def _named_verifier(generation: Generation, principal: str) -> bool:
+    return any(glob_match(pattern, principal) for pattern in generation.policies.verifiers)
 
 
 def _unfulfilled(decision: Decision, undone: Set[ObligationKind]) -> Decision:

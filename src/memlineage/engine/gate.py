@@ -146,7 +146,7 @@ class Gate:
         by: str,
         bound: str,
     ) -> Decision:
-        sensitive = self._core.policies.sensitive.get(tool)
+        sensitive = snapshot.generation.policies.sensitive.get(tool)
         found = [] if sensitive is None else list(_supports(sensitive, arguments, ground))
         missing = [support for support in found if not support.supported]
         level = min((ground.levels[n] for n in ground.named), default=Integrity.UNTRUSTED)
@@ -159,7 +159,9 @@ class Gate:
             "justification_integrity": level,
             "untrusted_justification": bool(misled) or (whole and level is Integrity.UNTRUSTED),
         }
-        decision = self._enforcement.gate(acting, by=by, extra=extra, names=snapshot.names, now_us=snapshot.now_us)
+        decision = self._enforcement.gate(
+            acting, by=by, extra=extra, names=snapshot.names, now_us=snapshot.now_us, generation=snapshot.generation
+        )
         idle = [ground.units[n] for n in ground.named if not ground.units[n].active]
         if not ground.named:
             decision = self._enforcement.against(decision, "justification", "no justification was given")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Self
+import threading
+from typing import Final, Self
 
 import msgspec
 
+from memlineage.errors import StoreError
 from memlineage.policy import PolicySet, without_age_rules
 from memlineage.policy.memo import Memo
+from memlineage.store.database import Connection
 
-__all__ = ["Generation"]
+__all__ = ["Generation", "Generations", "kept_policies"]
+
+_KNOWN: Final = 8
+"""Generations that are kept ready: those of snapshots that began before the last change, and a few that come back."""
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -32,3 +38,65 @@ class Generation(msgspec.Struct, frozen=True):
         """The generation that a set makes."""
         ageless = without_age_rules(policies)
         return cls(policies, Memo(policies), Memo(ageless), len(ageless.rules) < len(policies.rules))
+
+    @property
+    def quorum(self) -> int:
+        """How many independent supports raise integrity; 0 for off."""
+        return self.policies.quorum or 0
+
+
+class Generations:
+    """The generations that the file names, made once each. Thread-safe.
+
+    Attributes:
+        latest: the one that was last asked for.
+    """
+
+    def __init__(self, path: str, first: Generation) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._known = {first.policies.revision: first}
+        self.latest = first
+
+    def add(self, generation: Generation) -> None:
+        """Have one ready before the file names it."""
+        with self._lock:
+            self._known.pop(generation.policies.revision, None)
+            self._known[generation.policies.revision] = generation
+            while len(self._known) > _KNOWN:
+                del self._known[next(iter(self._known))]
+
+    def of(self, connection: Connection) -> Generation:
+        """The generation in force in a snapshot; of a file that has none yet, the one that it is opened with.
+
+        Another process may have put it there: then it is read from the file. Raises `StoreError` if it cannot be, so
+        that nothing is decided by rules that are not in force any more.
+        """
+        revision = connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
+        found = self.latest
+        if revision is not None and found.policies.revision != revision:
+            found = self._known.get(revision) or self._read(connection, revision)
+            self.latest = found
+        return found
+
+    def _read(self, connection: Connection, revision: object) -> Generation:
+        kept = kept_policies(connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
+        if kept is None or kept.revision != revision:
+            raise StoreError(
+                f"{self._path} is under policy {str(revision)[:12]} now, which cannot be read there, so nothing is "
+                "decided: find out where it is damaged with memlineage verify, or open it again with policies=[…]"
+            )
+        made = Generation.of(kept)
+        self.add(made)
+        return made
+
+
+def kept_policies(kept: object) -> PolicySet | None:
+    """The policy set that a file keeps; None if it cannot be read, or is not what its revision says."""
+    if not isinstance(kept, bytes):
+        return None
+    try:
+        found = PolicySet.from_kept(kept)
+    except msgspec.DecodeError:
+        return None
+    return found if found.is_kept_as(kept) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import msgspec
 import orjson
 
 from memlineage.engine.acting import Acting
@@ -58,12 +59,14 @@ class Inspection:
 
     def _permitted(self, snapshot: Snapshot, acting: Acting, numbers: Iterable[int]) -> list[Unit]:
         found = []
-        reading = self._enforcement.reading(acting, now_us=snapshot.now_us, graph=snapshot.graph, inspecting=True)
+        reading = self._enforcement.reading(
+            acting, now_us=snapshot.now_us, graph=snapshot.graph, generation=snapshot.generation, inspecting=True
+        )
         for n, unit in snapshot.units(list(numbers)).items():
             decision = self._enforcement.read(reading, unit, n)
             if not decision.allowed:
                 raise PolicyViolationError(decision, str(decision))
-            found.append(unit)
+            found.append(msgspec.structs.replace(unit, flags=decision.flags) if decision.flags else unit)
         return found
 
     def impact(self, acting: Acting, target: Target) -> Impact:

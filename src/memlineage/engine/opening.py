@@ -11,6 +11,7 @@ import orjson
 
 from memlineage.engine.core import Core
 from memlineage.engine.facts import unit_facts
+from memlineage.engine.generation import Generation
 from memlineage.errors import InvalidInputError, StoreError
 from memlineage.model.principal import HOST, default_level
 from memlineage.policy import Document, Facts, PolicySet, defaults, load, valid_until
@@ -131,43 +132,47 @@ def reembed(core: Core) -> int:
     return count
 
 
-def admit_policy(core: Core) -> None:
-    """Take a generation into force: an event, the levels it registers, and the time limits it sets."""
-    with core.database.reading() as connection:
-        known = connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
-    if known != core.policies.revision:
-        with core.write(let_time_pass=False) as writer:
-            _admit(core, writer)
+def admit_policy(core: Core, admitted: Generation | None = None) -> None:
+    """Take a generation into force, for everybody who has the file open: an event, the levels it registers, and the
+    time limits it sets. The commit is what does it: whoever reads or writes after that goes by it. Left out, it is
+    the one that the memory was made with.
+    """
+    generation = admitted or core.generation
+    core.generations.add(generation)
+    with core.database.between_writes():
+        with core.database.reading() as connection:
+            known = connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
+        if known != generation.policies.revision:
+            with core.write(let_time_pass=False, admitting=generation) as writer:
+                _admit(generation.policies, writer)
+        core.generation = core.generations.latest = generation
 
 
-def _admit(core: Core, writer: Writer) -> None:
+def _admit(policies: PolicySet, writer: Writer) -> None:
     known = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
-    if known == core.policies.revision:
+    if known == policies.revision:
         return
     if known is None:  # the first event of all says how the rest is to be read
         writer.event(EventKind.SETTING, {"format": FORMAT, "record": RECORD_LAYOUT})
-    writer.event(EventKind.POLICY, {"revision": core.policies.revision})
-    writer.connection.execute(
-        "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy', ?)", (core.policies.revision,)
+    seq = writer.event(EventKind.POLICY, {"revision": policies.revision})
+    kept = policies.kept()
+    writer.connection.executemany(
+        "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", [("policy", policies.revision), ("policy_set", kept)]
     )
     writer.connection.execute(
-        "INSERT OR REPLACE INTO meta (name, value) VALUES ('policy_set', ?)", (core.policies.kept(),)
+        "INSERT OR REPLACE INTO generation (revision, body, seq) VALUES (?, ?, ?)", (policies.revision, kept, seq)
     )
-    writer.connection.execute(
-        "INSERT OR REPLACE INTO generation (revision, body) VALUES (?, ?)",
-        (core.policies.revision, core.policies.kept()),
-    )
-    _register_levels(core, writer)
+    _register_levels(policies, writer)
     writer.recount()
-    _renew_limits(core, writer)
+    _renew_limits(policies, writer)
     writer.settle()
 
 
-def _register_levels(core: Core, writer: Writer) -> None:
+def _register_levels(policies: PolicySet, writer: Writer) -> None:
     """The levels that the documents grant; what an earlier generation granted and this one does not ends."""
     stored = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy_levels'").get
     granted: dict[str, int] = {} if stored is None else orjson.loads(str(stored))
-    levels = {name: int(level) for name, level in core.policies.principals.items()}
+    levels = {name: int(level) for name, level in policies.principals.items()}
     ended = {name: int(default_level(name)) for name in granted if name not in levels}
     for name, level in sorted({**ended, **levels}.items()):
         if writer.names.level_of(name) != level:
@@ -178,7 +183,7 @@ def _register_levels(core: Core, writer: Writer) -> None:
     )
 
 
-def _renew_limits(core: Core, writer: Writer) -> None:
+def _renew_limits(policies: PolicySet, writer: Writer) -> None:
     """Recompute when each version expires: that follows from policy as much as from its own word.
 
     What time had ended under the limits before, and would not have under these, is taken back.
@@ -195,7 +200,7 @@ def _renew_limits(core: Core, writer: Writer) -> None:
         if not numbers:
             return
         for n, unit in read_units(writer.connection, writer.names, writer.states, numbers).items():
-            by_policy = valid_until(core.policies, Facts(unit=unit_facts(unit), now_us=writer.now_us))
+            by_policy = valid_until(policies, Facts(unit=unit_facts(unit), now_us=writer.now_us))
             own = writer.connection.execute("SELECT expires_us, valid_to_us FROM version WHERE n = ?", (n,)).get
             limit = min((t for t in (*own, by_policy) if t is not None), default=None)
             writer.connection.execute("UPDATE version SET valid_until = ?2 WHERE n = ?1", (n, limit))

@@ -15,10 +15,11 @@ from typing import Final
 import orjson
 
 from memlineage.engine.core import Core
+from memlineage.engine.generation import kept_policies
 from memlineage.engine.ledger import keys_of_events
 from memlineage.engine.limits import wrong_limits
 from memlineage.engine.reports import RebuildReport, Watcher
-from memlineage.engine.verification import Checking, kept_policies
+from memlineage.engine.verification import Checking
 from memlineage.errors import LedgerError, StoreError
 from memlineage.ledger.checkpoint import parse_tree_head
 from memlineage.ledger.notes import parse_note
@@ -123,11 +124,11 @@ class _Mending:
         self.repaired += mend_contents(
             self._connection, forms=odd["form"], vectors=odd["vector"], text=bool(odd["text"]), embed=embed
         )
-        if checking.own_policy(left_out):
-            limits = [(wanted, n) for n, _, wanted in wrong_limits(self._connection, self._core.policies)]
-            self._connection.executemany("UPDATE version SET valid_until = ? WHERE n = ?", limits)
-            self.repaired["version"] += len(limits)
-        self.repaired += mend_states(self._connection, quorum=self._core.quorum)
+        generation = self._core.generations.of(self._connection)
+        limits = [(wanted, n) for n, _, wanted in wrong_limits(self._connection, generation.policies)]
+        self._connection.executemany("UPDATE version SET valid_until = ? WHERE n = ?", limits)
+        self.repaired["version"] += len(limits)
+        self.repaired += mend_states(self._connection, quorum=generation.quorum)
         return tuple(left_out)
 
     def beside(self) -> None:

@@ -32,7 +32,7 @@ from memlineage.model.principal import HOST, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind, Standing
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
-from memlineage.policy import Facts, Rule, refresh_rules
+from memlineage.policy import Facts, PolicySet, Rule, refresh_rules
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
@@ -112,13 +112,9 @@ class Refreshing:
         tool = self._core.tools.get(unit.creator)
         if tool is None or tool.refresh is None:
             return None
-        rules = self._wanting(unit, snapshot.now_us)
+        rules = _wanting(snapshot.generation.policies, unit, snapshot.now_us)
         costs = [tool.cost if rule.cost is None else rule.cost for rule in rules]
         return Stale(n, node.unit, unit, tool, max(costs)) if costs else None
-
-    def _wanting(self, unit: Unit, now_us: int) -> tuple[Rule, ...]:
-        """The rules that want this version fetched again."""
-        return refresh_rules(self._core.policies, Facts(unit=unit_facts(unit), now_us=now_us))
 
     def refresh_all(self, stale: Sequence[Stale]) -> bool:
         """Refresh each of these; True if reading again is worthwhile."""
@@ -184,7 +180,8 @@ class Refreshing:
         written = (self._write(acting, stale, value) for value in self._values(stale))
         done = next((unit for unit in written if unit is not None), None)
         with suppress(StoreError):  # the lease ends by itself
-            self._release(stale, token, fresh=done is not None and not self._wanting(done, self._core.now_us()))
+            wanted = done is None or _wanting(self._core.policies, done, self._core.now_us())
+            self._release(stale, token, fresh=not wanted)
         return done is not None
 
     def _release(self, stale: Stale, token: str, *, fresh: bool) -> None:
@@ -237,6 +234,11 @@ class Refreshing:
             ),
             links=tuple(_parents(stale.unit)),
         )
+
+
+def _wanting(policies: PolicySet, unit: Unit, now_us: int) -> tuple[Rule, ...]:
+    """The rules that want this version fetched again."""
+    return refresh_rules(policies, Facts(unit=unit_facts(unit), now_us=now_us))
 
 
 def _own_leases() -> str:

@@ -113,7 +113,11 @@ class Retrieval:
             shown: list[Unit] = []
             withheld: list[Withheld] = []
             reading = self._enforcement.reading(
-                acting, now_us=snapshot.now_us, graph=snapshot.graph, inspecting=wanted is not None
+                acting,
+                now_us=snapshot.now_us,
+                graph=snapshot.graph,
+                generation=snapshot.generation,
+                inspecting=wanted is not None,
             )
             for n, unit in units.items():
                 if wanted is not None and unit.status not in wanted:
@@ -144,6 +148,7 @@ class _Run:
             acting,
             now_us=snapshot.now_us,
             graph=snapshot.graph,
+            generation=snapshot.generation,
             purpose=query.purpose,
             critical=query.critical,
             budget=query.budget,

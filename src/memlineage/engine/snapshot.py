@@ -7,6 +7,7 @@ from functools import cached_property
 
 import msgspec
 
+from memlineage.engine.generation import Generation
 from memlineage.engine.inputs import Target
 from memlineage.errors import UnknownUnitError
 from memlineage.lineage.settling import settle
@@ -73,14 +74,14 @@ def _unknown(target: Target) -> UnknownUnitError:
 
 
 class Snapshot:
-    """What is true at `now_us`, without writing anything."""
+    """What is true at `now_us`, and by which generation of policy, without writing anything."""
 
     def __init__(
         self,
         connection: Connection,
         names: Names,
         now_us: int,
-        quorum: int = 0,
+        generation: Generation,
         *,
         states: States | None = None,
         index: KeptIndex | None = None,
@@ -89,7 +90,7 @@ class Snapshot:
         self.names = names
         self.states = states or States(connection)
         self.now_us = now_us
-        self._quorum = quorum
+        self.generation = generation
         self._index = index
 
     @cached_property
@@ -111,7 +112,12 @@ class Snapshot:
     def supposing(self, causes: Mapping[int, int]) -> StoreGraph:
         """The lineage, as if these causes were in force as well: a kind per version."""
         return StoreGraph(
-            self.connection, self.names, self.states, supposed=causes, quorum=self._quorum, index=self._index
+            self.connection,
+            self.names,
+            self.states,
+            supposed=causes,
+            quorum=self.generation.quorum,
+            index=self._index,
         )
 
     def resolve(self, scope: Scope, target: Target) -> Known:

@@ -11,15 +11,14 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
 import orjson
 
 from memlineage.engine.core import Core
 from memlineage.engine.findings import Finding
+from memlineage.engine.generation import kept_policies
 from memlineage.engine.ledger import Against, claims_of, extends, signed_findings
 from memlineage.engine.limits import wrong_limits
 from memlineage.engine.reports import VerifyReport, Watcher
-from memlineage.policy import PolicySet
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.store.checking.beside import check_index_file
 from memlineage.store.checking.contents import Embed, check_contents
@@ -32,7 +31,7 @@ from memlineage.store.checkpoints import checkpoint_rows
 from memlineage.store.database import Connection
 from memlineage.store.salvage import Damage
 
-__all__ = ["Checking", "kept_policies", "verify"]
+__all__ = ["Checking", "verify"]
 
 _META: Final = frozenset({"embedder", "policy", "policy_levels", "policy_set"})
 _TABLES: Final = (
@@ -123,7 +122,8 @@ class Checking:
         if self.faults.authoritative:
             return ("what is derived: the rows that it follows from do not fit",)
         connection, labels = self._connection, Labels(self._connection, self.faults)
-        check_derived(connection, self.faults, quorum=self._core.quorum)
+        generation = self._core.generations.of(connection)
+        check_derived(connection, self.faults, quorum=generation.quorum)
         check_index_file(connection, self._core.database.file, self.faults)
         left_out: list[str] = []
         known = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
@@ -137,9 +137,8 @@ class Checking:
             self._embedding(vectors and known == self._core.embedder_mark, left_out),
             self._tick,
         )
-        if self.own_policy(left_out):
-            for n, stored, wanted in wrong_limits(connection, self._core.policies):
-                labels.add(n, "version", f"valid_until is {stored}; by policy it is {wanted}")
+        for n, stored, wanted in wrong_limits(connection, generation.policies):
+            labels.add(n, "version", f"valid_until is {stored}; by policy it is {wanted}")
         return tuple(left_out)
 
     def odd_contents(self, *, vectors: bool) -> tuple[dict[str, list[int]], list[str]]:
@@ -154,14 +153,6 @@ class Checking:
             self._tick,
         )
         return odd, left_out
-
-    def own_policy(self, left_out: list[str]) -> bool:
-        """Whether the policy in force is this memory's, so that it can say when something expires."""
-        known = self._connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
-        if known == self._core.policies.revision:
-            return True
-        left_out.append("time limits: another process has put another policy into force; open the store again")
-        return False
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """The vectors of these texts, as they are stored."""
@@ -206,14 +197,3 @@ def _check_meta(connection: Connection, record: RecordCheck, faults: Faults) -> 
         levels = {name: int(level) for name, level in policies.principals.items()}
         if meta.get("policy_levels") != orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode():
             add("policy_levels", "are not the levels that the policy grants")
-
-
-def kept_policies(kept: object) -> PolicySet | None:
-    """The policy set that table `meta` keeps; None if it cannot be read, or is not what its revision says."""
-    if not isinstance(kept, bytes):
-        return None
-    try:
-        found = PolicySet.from_kept(kept)
-    except msgspec.DecodeError:
-        return None
-    return found if found.is_kept_as(kept) else None

@@ -278,7 +278,9 @@ class Writing:
         )
         if not self._core.generation.bounds_ages:
             return new
-        by_policy = valid_until(self._core.policies, Facts(unit=new_facts(new, writer.now_us), now_us=writer.now_us))
+        by_policy = valid_until(
+            self._core.generation.policies, Facts(unit=new_facts(new, writer.now_us), now_us=writer.now_us)
+        )
         return msgspec.structs.replace(new, valid_until=_first(new.valid_until, by_policy))
 
 

@@ -174,6 +174,13 @@ class Database:
             finally:
                 self._writer.pragma("synchronous", self._sync)
 
+    @contextmanager
+    def between_writes(self) -> Iterator[None]:
+        """No other thread of this process writes inside; what commits there can be followed up before any does."""
+        self._hold.check_process()
+        with self._lock:
+            yield
+
     def moment(self) -> tuple[int, int]:
         """Inside a write: how often this process has committed, and how often SQLite knows that anybody has."""
         return self._commits, self._writer.data_version()

@@ -201,7 +201,8 @@ CREATE TABLE decision (
 -- that made it.
 CREATE TABLE generation (
     revision TEXT PRIMARY KEY,
-    body     BLOB NOT NULL
+    body     BLOB NOT NULL,
+    seq      INTEGER NOT NULL           -- the last event that put it in force
 ) STRICT, WITHOUT ROWID;
 
 -- What rules in async mode have yet to judge (engine/afterwards.py), and who is at it.

@@ -2,7 +2,8 @@ ALTER TABLE version ADD COLUMN mask BLOB;
 ALTER TABLE decision ADD COLUMN asked BLOB;
 CREATE TABLE generation (
     revision TEXT PRIMARY KEY,
-    body     BLOB NOT NULL
+    body     BLOB NOT NULL,
+    seq      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE task (
     t        INTEGER PRIMARY KEY,
@@ -21,5 +22,6 @@ CREATE TABLE finding (
     decision TEXT NOT NULL,
     PRIMARY KEY (n, rule)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO generation (revision, body)
-SELECT p.value, CAST(s.value AS BLOB) FROM meta p, meta s WHERE p.name = 'policy' AND s.name = 'policy_set';
+INSERT INTO generation (revision, body, seq)
+SELECT p.value, CAST(s.value AS BLOB), (SELECT max(seq) FROM event WHERE kind = 7) FROM meta p, meta s
+WHERE p.name = 'policy' AND s.name = 'policy_set';
