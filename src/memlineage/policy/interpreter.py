@@ -18,6 +18,7 @@ from memlineage.model.time import SECOND_US
 from memlineage.policy.facts import Facts, Notes, look_up
 from memlineage.policy.glob import glob_match
 from memlineage.policy.kinds import Kind, KindError, Origin, check_comparable, conform
+from memlineage.policy.patterns import pattern_match
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Operand, Target, TimeSince
 
 __all__ = ["Truth", "conjunction", "fits", "holds", "matches_target"]
@@ -87,7 +88,7 @@ def _compare(condition: Compare, facts: Facts, notes: Notes) -> Truth:
         return None
     if operator == "matches":
         texts = conform(left if isinstance(left, tuple) else (left,), Kind.TEXTS)
-        return any(glob_match(pattern, text) for pattern in right for text in texts)
+        return any(pattern_match(pattern, text) for pattern in right for text in texts)
     if operator in ("in", "not_in"):
         check_comparable(left, *conform(right, Kind.LIST))
         return (left in right) is (operator == "in")

@@ -20,6 +20,7 @@ __all__ = [
     "CONTEXT",
     "INTEGRITY_NAMES",
     "LINEAGE",
+    "ORIGINS",
     "PRINCIPALS",
     "RANKS",
     "SAME",
@@ -63,6 +64,16 @@ class Origin(enum.StrEnum):
     OLD = "old"
     CONTEXT = "context"
     LINEAGE = "lineage"
+
+
+ORIGINS: Final = {
+    "field": Origin.UNIT,
+    "new": Origin.NEW,
+    "old": Origin.OLD,
+    "context": Origin.CONTEXT,
+    "lineage": Origin.LINEAGE,
+}
+"""The words for them in a document."""
 
 
 class Spec(NamedTuple):

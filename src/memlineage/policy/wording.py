@@ -1,15 +1,21 @@
-"""Rules in words, for the reasons of a decision."""
+"""Rules in words, for the reasons of a decision; conditions as expressions, which `when:` reads back as they were."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import keyword
+import re
+from typing import Any, Final
 
-from memlineage.model.time import iso
+from memlineage.model.time import from_us, iso
 from memlineage.policy.kinds import RANKS, Kind, Origin
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Operand, Rule, TimeSince
 
 __all__ = ["describe", "literal_words", "reason_for"]
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+_DURATIONS: Final = (("weeks", 604_800), ("days", 86_400), ("hours", 3_600), ("minutes", 60))
+_FUNCTIONS: Final = {"contains": "contains", "matches": "matches", "in": "is_in", "not_in": "not_in"}
 
 
 def reason_for(rule: Rule, missing: tuple[str, ...] = ()) -> str:
@@ -55,3 +61,103 @@ def literal_words(value: Any, kind: Kind) -> str:
     if kind is Kind.TIME:
         return iso(value)
     return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def expression(condition: Condition) -> str:
+    """A condition as an expression. Under `when:`, with the same named lists at hand, it is read as the same tree."""
+    if isinstance(condition, Compare):
+        return _comparison(condition)
+    if isinstance(condition, Not):
+        part = condition.part
+        if isinstance(part, Compare) and part.right is None:
+            return f"{_value(part.left)} is None"
+        return f"not {_part(part)}"
+    word = "and" if isinstance(condition, All) else "or"
+    if len(condition.parts) < 2:
+        inner = ", ".join(map(expression, condition.parts))
+        return f"{'all' if word == 'and' else 'any'}({inner})"
+    return f" {word} ".join(map(_part, condition.parts))
+
+
+def _part(condition: Condition) -> str:
+    """A part of a connection, in brackets where it would be read as something else without."""
+    text = expression(condition)
+    connected = isinstance(condition, All | AnyOf) and len(condition.parts) > 1
+    return f"({text})" if connected else text
+
+
+def _comparison(condition: Compare) -> str:
+    left, right, operator = condition.left, condition.right, condition.operator
+    if right is None:
+        return f"{_value(left)} is not None"
+    if operator == "==" and _kind(left) is Kind.BOOLEAN and isinstance(right, Literal) and right.value is True:
+        return _value(left)
+    one, two = _value(left, _kind(right)), _value(right, _kind(left))
+    listed = isinstance(right, Literal)
+    if operator == "contains" and isinstance(right, Literal):
+        return f"{two} in {one}"
+    if operator in ("in", "not_in") and listed:
+        return f"{one} {operator.replace('_', ' ')} {two}"
+    if operator == "matches" and isinstance(right, Literal) and right.named is None and len(right.value) == 1:
+        two = _constant(right.value[0], Kind.TEXT)
+    if operator in _FUNCTIONS:
+        return f"{_FUNCTIONS[operator]}({one}, {two})"
+    return f"{one} {operator} {two}"
+
+
+def _kind(operand: Operand) -> Kind:
+    return Kind.SECONDS if isinstance(operand, TimeSince) else operand.kind
+
+
+def _value(operand: Operand, other: Kind = Kind.ANY) -> str:
+    """An operand; a literal as a value of the kind that it is compared with."""
+    if isinstance(operand, Literal):
+        if operand.named is not None:
+            return "lists" + _step(operand.named)
+        if isinstance(operand.value, tuple):
+            return "[" + ", ".join(_constant(item, other) for item in operand.value) + "]"
+        return _constant(operand.value, operand.kind)
+    name = _name(operand.origin, operand.path)
+    return f"age({name})" if isinstance(operand, TimeSince) else name
+
+
+def _name(origin: Origin, path: str) -> str:
+    prefix = "" if origin is Origin.UNIT else str(origin)
+    head, dot, rest = path.partition(".")
+    known = f"{prefix}.{head}" if prefix else head
+    return known + _step(rest) if dot else known
+
+
+def _step(name: str) -> str:
+    plain = _PLAIN.fullmatch(name) and not any(map(keyword.iskeyword, name.split(".")))
+    return f".{name}" if plain else f"[{_quoted(name)}]"
+
+
+def _constant(value: Any, kind: Kind) -> str:
+    if kind in RANKS:
+        return RANKS[kind](value).name
+    if kind is Kind.TIME:
+        return _quoted(from_us(value).isoformat())
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return _quoted(value)
+    if kind is Kind.SECONDS and value:
+        for name, seconds in _DURATIONS:
+            if value % seconds == 0:
+                return f"{int(value // seconds)} * {name}"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes, every character that cannot be seen escaped."""
+    return "'" + "".join(map(_visible, text)) + "'"
+
+
+def _visible(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"

@@ -1,6 +1,6 @@
 """Reading of conditions: shape, names and kinds are all checked here, so that judging one can hardly go wrong.
 
-A condition is written in one of three forms, which give the same tree:
+A condition is written in one of these forms, which give the same tree; `when` is a fourth (see `expression`):
 
     {operator: ">", left_operand: {type: time_since, memory_field: lineage.timestamp},
      right_operand: {type: literal, value: 3600}}          the write-up's form
@@ -16,6 +16,7 @@ from typing import Any, Final
 from memlineage.policy.kinds import (
     CONTEXT,
     LINEAGE,
+    ORIGINS,
     PRINCIPALS,
     RANKS,
     SAME,
@@ -26,10 +27,12 @@ from memlineage.policy.kinds import (
     conform,
     spec_of,
 )
+from memlineage.policy.language.expression import read_expression
 from memlineage.policy.language.faults import hint, quoted
 from memlineage.policy.language.nodes import Node, Scalar
 from memlineage.policy.language.principals import read_name, read_patterns
 from memlineage.policy.language.shape import Shape
+from memlineage.policy.patterns import REGEX, RegexError, check_regex
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Operand, TimeSince
 
 __all__ = ["ConditionReader"]
@@ -38,14 +41,7 @@ _ORDER: Final = frozenset({">", ">=", "<", "<="})
 _EQUALITY: Final = frozenset({"==", "!="})
 _OPERATORS: Final = _ORDER | _EQUALITY | {"in", "not_in", "contains", "matches", "exists"}
 _ORDERED: Final = frozenset({Kind.NUMBER, Kind.SECONDS, Kind.TIME, Kind.ANY, *RANKS})
-_ORIGINS: Final = {
-    "field": Origin.UNIT,
-    "new": Origin.NEW,
-    "old": Origin.OLD,
-    "context": Origin.CONTEXT,
-    "lineage": Origin.LINEAGE,
-}
-_TYPES: Final = frozenset({*_ORIGINS, "literal", "time_since", "list"})
+_TYPES: Final = frozenset({*ORIGINS, "literal", "time_since", "list"})
 _NAME_KEYS: Final = ("memory_field", "field", "name", "key")
 _STAND_IN: Final[Condition] = All(())
 _ANY: Final = Literal(value="?", kind=Kind.ANY)
@@ -69,6 +65,11 @@ class ConditionReader:
         if "operator" not in found or "left_operand" not in found:
             return _STAND_IN
         return self._comparison(node, found["operator"], found["left_operand"], found.get("right_operand"))
+
+    def read_expression(self, node: Node) -> Condition:
+        """The condition of an expression; a stand-in after a fault."""
+        tree = read_expression(node, self.lists, self.faults)
+        return _STAND_IN if tree is None else self.read(tree)
 
     def _connective(self, node: Node) -> Condition:
         found = self.shape.mapping(node, ("all", "any", "not"))
@@ -142,7 +143,9 @@ class ConditionReader:
             message = f"no list {quoted(name)} in this document; " + hint(name, self.lists or ["an entry under lists:"])
             self.faults.add(node, "unknown_list", message)
             return None
-        origin = _ORIGINS.get(word, Origin.UNIT)
+        origin = ORIGINS.get(word, Origin.UNIT)
+        if word == "time_since" and name.partition(".")[0] in ("new", "old"):
+            origin, name = ORIGINS[name[:3]], name[4:]
         path = SAME.get(name, name) if origin not in (Origin.CONTEXT, Origin.LINEAGE) else name
         if path == "lineage.age" and origin not in (Origin.CONTEXT, Origin.LINEAGE):
             return TimeSince(origin=origin, path="lineage.timestamp")
@@ -219,13 +222,25 @@ class ConditionReader:
             return _ANY
         patterns = right.value if isinstance(right.value, tuple) else (right.value,)
         for pattern in patterns:
-            if not isinstance(pattern, str) or pattern.startswith(("re:", "^", "(?")):
-                message = f"{quoted(pattern)} is a regular expression; patterns know '*' only, e.g. 'tool:*'"
-                self.faults.add(node, "regex", message)
+            self._check_pattern(pattern, node)
         if isinstance(left, Field) and left.path in PRINCIPALS:
-            nodes = tuple(_scalar(node, pattern) for pattern in patterns)
-            patterns = read_patterns(self.shape, Node(nodes, node.line, node.column, node.path))
+            plain = tuple(pattern for pattern in patterns if not str(pattern).startswith(REGEX))
+            nodes = tuple(_scalar(node, pattern) for pattern in plain)
+            read = read_patterns(self.shape, Node(nodes, node.line, node.column, node.path)) if nodes else ()
+            patterns = tuple(sorted({*read, *(pattern for pattern in patterns if pattern not in plain)}))
         return Literal(value=tuple(patterns), kind=Kind.LIST, named=right.named)
+
+    def _check_pattern(self, pattern: Any, node: Node) -> None:
+        if isinstance(pattern, str) and pattern.startswith(REGEX):
+            try:
+                check_regex(pattern)
+            except RegexError as error:
+                self.faults.add(node, "regex", f"{quoted(pattern)}: {error}")
+        elif not isinstance(pattern, str):
+            self.faults.add(node, "bad_pattern", f"{quoted(pattern)} is no text; a pattern is one, e.g. 'tool:*'")
+        elif pattern.startswith(("^", "(?")):
+            message = f"{quoted(pattern)} looks like a regular expression; write re: before one, or e.g. 'tool:*'"
+            self.faults.add(node, "regex", message)
 
 
 _WRITTEN: Final = frozenset({Kind.SECONDS, Kind.TIME, *RANKS})

@@ -8,8 +8,11 @@ import math
 import re
 from typing import Final, NoReturn
 
+import msgspec
+
 from memlineage.policy.language.faults import Faults
-from memlineage.policy.language.nodes import MAX_DEPTH, Node, child_path
+from memlineage.policy.language.nodes import EXPRESSION_KEY, MAX_DEPTH, Node, child_path
+from memlineage.policy.language.placing import places_of
 
 __all__ = ["parse_json"]
 
@@ -100,12 +103,20 @@ class _Reader:
             self.expect(":", "a key")
             inner = child_path(path, key)
             node = self.value(inner, depth + 1, place)
+            if key == EXPRESSION_KEY and isinstance(node.value, str):
+                node = self.placed(node, node.value)
             if key in found:
                 self.faults.at(*place, inner, "duplicate_key", f"{key!r} is given twice; keep one of them")
             found.setdefault(key, node)
             if self.at("}"):
                 return found
             self.expect(",", "a value of a mapping")
+
+    def placed(self, node: Node, value: str) -> Node:
+        """The text just read, with the place of each of its characters."""
+        start = self.starts[node.line - 1] + node.column - 1
+        places = places_of(self.text[start : self.pos], value, '"', node.line, node.column)
+        return msgspec.structs.replace(node, places=places)
 
     def string(self) -> str:
         try:

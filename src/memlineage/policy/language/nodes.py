@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "Node", "Scalar", "child_path", "from_python", "plain"]
+__all__ = ["EXPRESSION_KEY", "MAX_DEPTH", "Node", "Scalar", "child_path", "from_python", "plain"]
 
+EXPRESSION_KEY: Final = "when"
+"""The key under which each character of a text has its place."""
 MAX_DEPTH: Final = 32
 """Deepest nesting of lists and mappings in a document."""
 
@@ -24,6 +26,7 @@ class Node(msgspec.Struct, frozen=True):
         column: from 1; 0 if it came from no text.
         path: e.g. `rules[0].priority`.
         key_at: line and column of its key, for a value of a mapping.
+        places: of an expression that came from a text, line and column of each character and of the end.
     """
 
     value: Scalar | tuple[Node, ...] | dict[str, Node]
@@ -31,6 +34,7 @@ class Node(msgspec.Struct, frozen=True):
     column: int
     path: str
     key_at: tuple[int, int] | None = None
+    places: tuple[tuple[int, int], ...] | None = None
 
     @property
     def word(self) -> str:

@@ -164,11 +164,8 @@ class RuleReader:
     def plain(self, node: Node) -> Rule | None:
         """A rule in the plain form."""
         found = self.shape.mapping(node, PLAIN_KEYS, required=("name", "action"))
-        if "when" in found:
-            message = "expressions are not read by this version; write the same as a tree under 'condition'"
-            self.faults.add_key(found["when"], "unsupported", message)
         draft = self.draft(node, found, "?")
-        condition = self.conditions.read(found["condition"]) if "condition" in found else None
+        condition = self._condition(found)
         action = self._action(found["action"]) if "action" in found else None
         level = self._level(found["level"], action) if "level" in found else None
         if action is None:
@@ -178,6 +175,14 @@ class RuleReader:
         rule = draft.rule(action, _default_on(action, draft.target, condition), condition, level=level)
         self.check(node, rule)
         return rule
+
+    def _condition(self, found: dict[str, Node]) -> Condition | None:
+        if "when" not in found:
+            return self.conditions.read(found["condition"]) if "condition" in found else None
+        if "condition" in found:
+            message = "'when' and 'condition' are two spellings of one thing; keep one of them"
+            self.faults.add_key(found["when"], "contradiction", message)
+        return self.conditions.read_expression(found["when"])
 
     def check(self, node: Node, rule: Rule) -> None:
         """The bounds of semantics.md, section 11, as far as one rule shows them."""

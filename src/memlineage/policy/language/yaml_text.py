@@ -14,7 +14,8 @@ from typing import Any, Final
 import yaml
 
 from memlineage.policy.language.faults import Faults
-from memlineage.policy.language.nodes import MAX_DEPTH, Node, Scalar, child_path
+from memlineage.policy.language.nodes import EXPRESSION_KEY, MAX_DEPTH, Node, Scalar, child_path
+from memlineage.policy.language.placing import places_of
 
 __all__ = ["parse_yaml"]
 
@@ -51,7 +52,7 @@ class _Open:
 
 def parse_yaml(text: str, faults: Faults) -> Node | None:
     """The tree, or None after a fault that leaves no tree."""
-    builder = _Builder(faults)
+    builder = _Builder(text, faults)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             builder.take(event)
@@ -84,7 +85,8 @@ def _report(error: yaml.MarkedYAMLError, text: str, faults: Faults) -> None:
 
 
 class _Builder:
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, text: str, faults: Faults) -> None:
+        self.text = text
         self.faults = faults
         self.open: list[_Open] = []
         self.root: Node | None = None
@@ -129,7 +131,14 @@ class _Builder:
         if isinstance(value, float) and not math.isfinite(value):
             self.faults.at(*_place(event), path, "bad_number", f"{event.value} is not a finite number")
             value = 0.0
-        self.attach(Node(value, *_place(event), path, key_at))
+        places = self.places(event) if parent and parent.key == EXPRESSION_KEY else None
+        self.attach(Node(value, *_place(event), path, key_at, places))
+
+    def places(self, event: yaml.ScalarEvent) -> tuple[tuple[int, int], ...] | None:
+        """The place of each character of a text."""
+        start, end = event.start_mark, event.end_mark
+        raw = self.text[start.index : end.index] if start and end else ""
+        return places_of(raw, event.value, event.style or "", *_place(event))
 
     def attach(self, node: Node) -> None:
         if not self.open:
