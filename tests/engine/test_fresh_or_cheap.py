@@ -149,6 +149,23 @@ def test_what_an_answer_would_cost_is_known_before_anything_is_paid(world: Simpl
     assert len(world.feed.calls) == round(dear / COST)
 
 
+@pytest.mark.parametrize("stated", [{}, {"cost": 0.5}])
+def test_what_was_replaced_or_cannot_be_fetched_adds_nothing_to_the_cost(stated: dict[str, Any]) -> None:
+    rule = {"name": "fares", "freshness": {"tags": ["fare"], "max_age": "1h", "refresh": True, **stated}}
+    with trip(rule) as world:
+        ask(world)
+        world.scope.store("It was 300 USD for NH203", creator="user:alice", tags=["fare"])
+        world.clock.advance(hours=2)
+        looked = ask(world, ml.Budget(max_cost=0))
+        assert sum(decision.cost for decision in looked.decisions.values()) == (stated or {"cost": COST})["cost"]
+
+
+def test_the_decision_on_a_unit_is_that_on_its_latest_version(world: SimpleNamespace) -> None:
+    found = ask(world)
+    assert found.decision(world.fare.id).effect is ml.Effect.ALLOW
+    assert found.decision(world.fare).effect is ml.Effect.WITHHOLD
+
+
 def test_the_obligation_says_what_is_to_be_done_by_whose_rule_and_at_what_cost(world: SimpleNamespace) -> None:
     world.feed.answer = lambda unit, now: None  # it cannot say, so the obligation is not fulfilled
     found = ask(world, PAYS)
@@ -174,7 +191,7 @@ def test_the_cost_that_a_rule_states_is_what_a_budget_weighs(
         found = ask(world, ml.Budget(max_cost=most, min_score=0))
         assert len(world.feed.calls) == calls
         assert contents(found.units).count(NEW) == calls
-        assert found.decision(world.fare).cost == stated
+        assert found.decision(world.fare).cost == (0 if calls else stated)  # the old version costs nothing any more
 
 
 def test_the_cost_that_a_rule_states_counts_for_what_rests_on_it_too() -> None:

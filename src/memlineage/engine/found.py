@@ -69,12 +69,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     decisions: dict[Ref, Decision] = {}
 
     def decision(self, unit: Unit | Ref | str) -> Decision:
-        """The decision on one unit. Raises `UnknownUnitError` if it was not considered."""
+        """The decision on a version, or on the latest one of a unit; `UnknownUnitError` if it was not considered."""
         wanted = str(unit.ref) if isinstance(unit, Unit) else str(unit)
-        for ref, decision in self.decisions.items():
-            if wanted in (str(ref), ref.id):
-                return decision
-        raise UnknownUnitError(f"{wanted} was not considered for this query")
+        meant = [ref for ref in self.decisions if wanted in (str(ref), ref.id)]
+        if not meant:
+            raise UnknownUnitError(f"{wanted} was not considered for this query")
+        return self.decisions[max(meant, key=lambda ref: ref.version)]
 
     @property
     def withheld_counts(self) -> Counter[str]:

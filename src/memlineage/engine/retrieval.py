@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from math import fsum
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -233,11 +234,11 @@ class _Run:
             # A budget accepts what is a little old for want of something newer, and here there is that.
             reading, budget = msgspec.structs.replace(reading, budget=None), Budget()
         decision = self._enforcement.read(reading, unit, n, refresh_cost=price)
-        if not stale and decision.obliges(ObligationKind.REFRESH):
+        if not stale and (decision.obliges(ObligationKind.REFRESH) or decision.cost):
             stale = self._refreshing.by_rule(self._snapshot, n, unit)
         cost = sum(item.cost for item in stale)
         if not stale:
-            decision = fall_back(decision, budget, "no tool can fetch it again")
+            decision = _costing(fall_back(decision, budget, "no tool can fetch it again"))
         elif {item.n for item in stale} & self._given_up:
             decision = fall_back(decision, budget, "fetching it again failed or was tried a moment ago")
         elif not budget.affords(cost):
@@ -295,6 +296,13 @@ def _statuses(names: Any) -> set[Status]:
 
 def _may_be_stale(unit: Unit) -> bool:
     return unit.status in {Status.EXPIRED, Status.PENDING}
+
+
+def _costing(decision: Decision) -> Decision:
+    """A decision that costs what is still owed, where what was asked for cannot be had at any price."""
+    if not decision.cost:
+        return decision
+    return msgspec.structs.replace(decision, cost=fsum(owed.cost for owed in decision.obligations))
 
 
 def _copied(unit: Unit) -> Unit:
