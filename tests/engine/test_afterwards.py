@@ -121,6 +121,16 @@ def test_reading_puts_off_too_and_not_twice_a_minute():
         assert scope.list()[0].flags == ("late",)
 
 
+def test_an_age_is_judged_as_of_the_answer_however_late_that_is():
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    old = [{"time_since": "lineage.timestamp"}, ">", "1h"]
+    with opened(rule("flag", on="write", condition=old), clock=lambda: now) as memory:
+        unit = memory.scope(user="alice").store("x")
+        now += timedelta(hours=2)
+        assert memory.catch_up() == ml.CaughtUp(judged=1)
+        assert memory.scope(user="alice").get(unit).flags == ()
+
+
 def test_a_refresh_asked_for_afterwards_fetches_again():
     with opened(rule("deactivate_and_trigger_refresh", on="write", **WEB)) as memory:
         asked = []

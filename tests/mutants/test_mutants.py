@@ -1,4 +1,4 @@
-"""The state machine proves itself: each planted fault of `mutants.yaml` makes it fail."""
+"""Tests prove themselves: each planted fault of `mutants.yaml` makes the state machine, or other tests, fail."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ def planted(mutant: dict[str, str], folder: Path) -> Path:
     return folder / "src"
 
 
-def machine_fails(source: Path, machine: str = "in memory") -> bool:
-    """Whether that lock-step machine notices anything within a few hundred histories."""
+def noticed(source: Path, mutant: dict[str, str]) -> bool:
+    """Whether the mutant's own tests, or else a lock-step machine within a few hundred histories, notice anything."""
     env: dict[str, Any] = {**os.environ, "PYTHONPATH": str(source), "MEMLINEAGE_SHRINK": "0"}
     env["MEMLINEAGE_HISTORIES"] = "300"
+    machine = f"test_the_store_answers_as_the_oracle_does[{mutant.get('machine', 'in memory')}]"
+    tests = mutant.get("tests", "").split() or [f"tests/lockstep/test_lockstep.py::{machine}"]
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
-        "-o", f"pythonpath={source} {ROOT}",
-        f"tests/lockstep/test_lockstep.py::test_the_store_answers_as_the_oracle_does[{machine}]",
+        "-o", f"pythonpath={source} {ROOT}", *tests,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    assert "Timeout (>" not in done.stdout, "a machine that is too slow has noticed nothing"
+    assert "Timeout (>" not in done.stdout, "tests that are too slow have noticed nothing"
     return done.returncode == 1
 
 
@@ -48,14 +49,15 @@ def test_every_mutant_stands_exactly_once_in_the_code(mutant: dict[str, str]) ->
 
 @pytest.mark.mutants
 @pytest.mark.timeout(400)
-def test_the_machine_passes_on_the_code_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tests", sorted({mutant.get("tests", "") for mutant in MUTANTS}))
+def test_nothing_is_noticed_in_the_code_as_it_is(tests: str, tmp_path: Path) -> None:
     """Positive control."""
-    unchanged = {"file": "__init__.py", "find": "\0", "put": ""}
-    assert not machine_fails(planted(unchanged, tmp_path))
+    unchanged = {"file": "__init__.py", "find": "\0", "put": "", "tests": tests}
+    assert not noticed(planted(unchanged, tmp_path), unchanged)
 
 
 @pytest.mark.mutants
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant["name"])
-def test_the_machine_kills(mutant: dict[str, str], tmp_path: Path) -> None:
-    assert machine_fails(planted(mutant, tmp_path), mutant.get("machine", "in memory"))
+def test_every_mutant_is_noticed(mutant: dict[str, str], tmp_path: Path) -> None:
+    assert noticed(planted(mutant, tmp_path), mutant)
