@@ -20,7 +20,17 @@ from memlineage.engine.inputs import Limits
 from memlineage.engine.loaded import BadLine, Loaded, Progress
 from memlineage.engine.memory import Memory
 from memlineage.engine.reports import RebuildReport, VerifyReport
-from memlineage.engine.results import ActionResult, Affected, Change, Consequences, Impact, Page, Trace, Withheld
+from memlineage.engine.results import (
+    ActionResult,
+    Affected,
+    CaughtUp,
+    Change,
+    Consequences,
+    Impact,
+    Page,
+    Trace,
+    Withheld,
+)
 from memlineage.engine.scope import Scope
 from memlineage.engine.tracking import Step, carry
 from memlineage.errors import (
@@ -50,8 +60,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
-    "CapabilityError", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision",
-    "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError",
+    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError",
+    "Decision", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError",
     "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError",
     "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role",
     "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",

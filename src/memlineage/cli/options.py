@@ -82,7 +82,9 @@ class OnStore(OnFile):
     ] = None  # fmt: skip
 
     @contextmanager
-    def memory(self, *, create: bool = False, signing_key: Path | None = None) -> Iterator[Memory]:
+    def memory(
+        self, *, create: bool = False, signing_key: Path | None = None, background: bool = True
+    ) -> Iterator[Memory]:
         """The open memory; a file that does not exist is made only on request, so that no typo makes one."""
         from memlineage.cli.stores import known_embedder
         from memlineage.engine.memory import Memory
@@ -92,7 +94,9 @@ class OnStore(OnFile):
             self.require()
         embedder = known_embedder(path) if self.embedder is None else self.embedder
         policies = self.policies or None
-        with Memory.open(path, policies=policies, embedder=embedder, signing_key=signing_key) as memory:
+        with Memory.open(
+            path, policies=policies, embedder=embedder, signing_key=signing_key, background=background
+        ) as memory:
             yield memory
 
 

@@ -16,7 +16,7 @@ from memlineage.engine.keyring import KeySource
 from memlineage.engine.ledger import Against
 from memlineage.engine.memory import Memory
 from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
-from memlineage.engine.results import Consequences
+from memlineage.engine.results import CaughtUp, Consequences
 from memlineage.engine.tools import Refresh
 from memlineage.engine.workers import WORKERS
 from memlineage.ledger.checkpoint import Checkpoint
@@ -52,6 +52,7 @@ class AsyncMemory(AsyncOpening):
         vfs: str | None = None,
         signing_key: KeySource | None = None,
         search_memory: int = SEARCH_MEMORY,
+        background: bool = True,
         workers: int = WORKERS,
     ) -> Self:
         """Open a store, or create it.
@@ -71,6 +72,7 @@ class AsyncMemory(AsyncOpening):
                 the file `<path>.key`, of mode 600, which the first checkpoint makes.
             search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
                 searched staying longest; what one search needs is there in any case. 512 MB if left out.
+            background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
             workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.
 
         Raises:
@@ -90,6 +92,7 @@ class AsyncMemory(AsyncOpening):
                 vfs=vfs,
                 signing_key=signing_key,
                 search_memory=search_memory,
+                background=background,
             ),
             workers,
         )
@@ -155,6 +158,15 @@ class AsyncMemory(AsyncOpening):
         return await self._workers.run(
             lambda: self._memory.distrust(principal, since=since, until=until, reason=reason)
         )
+
+    async def catch_up(self, limit: int | None = None) -> CaughtUp:
+        """Let rules in async mode judge, now, what they put off: what a memory opened with `background=False`, or a
+        process that ended, left waiting. Any process may do it, while others read and write.
+
+        Args:
+            limit: most answers to look at again; all that wait if left out.
+        """
+        return await self._workers.run(lambda: self._memory.catch_up(limit))
 
     async def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """The latest decisions that were logged, newest first."""

@@ -22,6 +22,7 @@ import apsw
 from memlineage.engine.decisions import DecisionLog, Line
 from memlineage.engine.generation import Generation, Generations
 from memlineage.engine.inputs import Limits
+from memlineage.engine.later import Later
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
 from memlineage.errors import PolicyViolationError, StoreError
@@ -68,6 +69,7 @@ class Core:
         self.tools = ToolRegistry()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog()
+        self.later = Later()
         self._clock = clock
         self._names = NameCache()
         self._places: PlaceCache = {}

@@ -13,9 +13,11 @@ import msgspec
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.admission import Admission, Protection
+from memlineage.engine.asking import Asked
 from memlineage.engine.core import Core
 from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
 from memlineage.engine.generation import Generation
+from memlineage.engine.unchanged import WhileUnchanged
 from memlineage.errors import PolicyViolationError
 from memlineage.model.principal import Integrity, is_model_side, kind_of
 from memlineage.model.scope import Scope
@@ -26,6 +28,7 @@ from memlineage.policy.memo import Memo
 from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
+from memlineage.store.tasks import any_findings, findings_of
 
 __all__ = ["Enforcement", "Reading", "background"]
 
@@ -53,18 +56,16 @@ class Reading(msgspec.Struct, frozen=True):
     Attributes:
         acting: in whose name.
         context: what rules are told of the request, whatever unit it is about.
-        now_us: when, in microseconds.
-        graph: the lineage at that moment.
-        generation: the policy in force in its snapshot.
+        snapshot: what is true meanwhile, and by which generation of policy.
         budget: what freshness may cost, and what is accepted instead.
+        any_findings: whether rules in async mode have put flags on anything.
     """
 
     acting: Acting
     context: dict[str, Any]
-    now_us: int
-    graph: StoreGraph
-    generation: Generation
+    snapshot: Snapshot
     budget: Budget | None
+    any_findings: bool
 
 
 class Enforcement:
@@ -72,44 +73,50 @@ class Enforcement:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._any_findings: WhileUnchanged[bool] = WhileUnchanged()
 
     def reading(
         self,
         acting: Acting,
+        snapshot: Snapshot,
         *,
-        now_us: int,
-        graph: StoreGraph,
-        generation: Generation,
         purpose: str | None = None,
         inspecting: bool = False,
         critical: bool = False,
         budget: Budget | None = None,
     ) -> Reading:
         """Who reads, and how: what is the same for every unit that is looked at."""
-        context = self._context(generation, acting, acting.decider(None), graph.names, unit=None) | {
+        context = self._context(snapshot.generation, acting, acting.decider(None), snapshot.names, unit=None) | {
             "purpose": purpose,
             "inspecting": inspecting,
             "critical": critical,
         }
         if budget is not None:
             context["budget"] = budget.max_cost
-        return Reading(acting, context, now_us, graph, generation, budget)
+        connection = snapshot.connection
+        findings = self._any_findings.read(connection, None, lambda: any_findings(connection))
+        return Reading(acting, context, snapshot, budget, findings)
 
     def read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Decision:
         """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
-        acting, shared = reading.acting, reading.context
+        acting, shared, snapshot = reading.acting, reading.context, reading.snapshot
         context = shared | self._about(acting, shared["principal"], unit)
         context["in_walls"] = acting.scope.sees(unit.wall)
         context["refresh_cost"] = refresh_cost
-        lineage = LineageFacts(reading.graph, n, unit.standing)
-        facts = Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=reading.now_us)
+        lineage = LineageFacts(snapshot.graph, n, unit.standing)
+        facts = Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=snapshot.now_us)
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
-        generation = reading.generation
+        generation = snapshot.generation
+        mask = generation.masks.of(snapshot.connection, n, snapshot.masks.get(n), facts.unit)
         form = generation.ageless if shared["inspecting"] or unit.waived else generation.form
-        decision = self._decide(acting, "read", facts, reading.now_us, reading.budget, form)
+        decision = self._decide(acting, "read", facts, snapshot.now_us, reading.budget, form, mask)
+        if decision.deferred:
+            self._core.later.read(n, decision, Asked.of(_request(acting, "read", facts), facts))
         decision = _unfulfilled(decision, _NEVER_CARRIED_OUT)
+        if reading.any_findings:
+            decision = _flagged(decision, findings_of(snapshot.connection, n))
         if decision.effect is not Effect.ALLOW:
-            self._core.log.add(reading.now_us, decision)
+            self._core.log.add(snapshot.now_us, decision)
         return decision
 
     def write(
@@ -141,7 +148,10 @@ class Enforcement:
             unit=fresh, new=fresh, old=None if old is None else unit_facts(old), context=context, now_us=now_us
         )
         verb = "write" if old is None else "update"
-        return self._require(acting, verb, facts, now_us, carries_out=frozenset({ObligationKind.QUARANTINE}))
+        decision = self._require(acting, verb, facts, now_us, carries_out=frozenset({ObligationKind.QUARANTINE}))
+        if decision.deferred:
+            self._core.later.hold(decision, Asked.of(_request(acting, verb, facts), facts))
+        return decision
 
     def act_on(
         self,
@@ -253,14 +263,26 @@ class Enforcement:
         budget: Budget | None,
         form: Memo | None = None,
     ) -> Decision:
-        # An update is about what it would replace: the version it would write may never come to be.
-        about = None if facts.old is None else str(facts.old["ref"])
         return (form or self._core.generation.form).decide(
-            Request(action=verb, domain=acting.domain, unit=about),
+            _request(acting, verb, facts),
             facts,
             budget,
             decision_id=self._core.new_id(now_us),
         )
+
+
+def _request(acting: Acting, verb: str, facts: Facts) -> Request:
+    # An update is about what it would replace: the version it would write may never come to be.
+    about = None if facts.old is None else str(facts.old["ref"])
+    return Request(action=verb, domain=acting.domain, unit=about)
+
+
+def _flagged(decision: Decision, findings: tuple[str, ...]) -> Decision:
+    """What rules in async mode found is shown with the unit, where it is shown."""
+    if not findings or not decision.allowed:
+        return decision
+    flags = tuple(dict.fromkeys((*decision.flags, *findings)))
+    return msgspec.structs.replace(decision, effect=Effect.FLAG, flags=flags)
 
 
 def _named_verifier(generation: Generation, principal: str) -> bool:

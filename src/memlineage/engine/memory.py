@@ -27,7 +27,7 @@ from memlineage.engine.opening import (
 )
 from memlineage.engine.parts import Parts
 from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
-from memlineage.engine.results import Consequences
+from memlineage.engine.results import CaughtUp, Consequences
 from memlineage.engine.scope import Scope
 from memlineage.engine.tools import Refresh, Tool
 from memlineage.ledger.checkpoint import Checkpoint
@@ -68,6 +68,7 @@ class Memory:
         vfs: str | None = None,
         signing_key: KeySource | None = None,
         search_memory: int = SEARCH_MEMORY,
+        background: bool = True,
     ) -> Memory:
         """Open a store, or create it.
 
@@ -86,6 +87,7 @@ class Memory:
                 the file `<path>.key`, of mode 600, which the first checkpoint makes.
             search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
                 searched staying longest; what one search needs is there in any case. 512 MB if left out.
+            background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
 
         Raises:
             InvalidInputError: `search_memory` is no number of bytes.
@@ -107,7 +109,10 @@ class Memory:
             )
             check_embedder(core)
             admit_policy(core)
-        return cls(core, keyring)
+        memory = cls(core, keyring)
+        if background:
+            memory._parts.afterwards.start()
+        return memory
 
     def scope(
         self,
@@ -175,6 +180,16 @@ class Memory:
         """Invalidate everything that a principal said in a span of time, in one transaction."""
         name = parse_principal(principal, name="principal")
         return self._parts.consequences.distrust(name, since=since, until=until, reason=reason)
+
+    def catch_up(self, limit: int | None = None) -> CaughtUp:
+        """Let rules in async mode judge, now, what they put off: what a memory opened with `background=False`, or a
+        process that ended, left waiting. Any process may do it, while others read and write.
+
+        Args:
+            limit: most answers to look at again; all that wait if left out.
+        """
+        most = None if limit is None else check_count(limit, name="limit", least=1)
+        return self._parts.afterwards.catch_up(most)
 
     def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """The latest decisions that were logged, newest first."""
@@ -306,6 +321,8 @@ class Memory:
     def close(self) -> None:
         """Close the store; decisions that still wait are written first."""
         try:
+            if not self._core.database.inherited:
+                self._parts.afterwards.stop()
             if self._core.log.waiting and not self._core.database.inherited:
                 self._core.write_log()
         finally:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.afterwards import Afterwards
 from memlineage.engine.consequences import ConsequencesVerbs
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
@@ -42,6 +43,7 @@ class Parts:
         self.inspection = Inspection(core, self.enforcement)
         self.refreshing = Refreshing(core, self.enforcement, self.writing)
         self.gate = Gate(core, self.enforcement, self.writing)
+        self.afterwards = Afterwards(core, self.enforcement, self.refreshing)
 
     @cached_property
     def retrieval(self) -> Retrieval:

@@ -105,16 +105,24 @@ class Refreshing:
         nodes = graph.load(seen)
         return sorted(m for m in seen if _expired(nodes[m], snapshot))
 
-    def _refreshable(self, snapshot: Snapshot, n: int, unit: Unit) -> Stale | None:
-        node = snapshot.graph.node(n)
+    def fetchable(self, snapshot: Snapshot, n: int, unit: Unit) -> Stale | None:
+        """The version, if nothing has replaced it and its tool can be asked, whatever rules say of its age."""
         if kind_of(unit.creator) != "tool" or replaced(snapshot, n):
             return None
         tool = self._core.tools.get(unit.creator)
         if tool is None or tool.refresh is None:
             return None
-        rules = _wanting(snapshot.generation.policies, unit, snapshot.now_us)
-        costs = [tool.cost if rule.cost is None else rule.cost for rule in rules]
-        return Stale(n, node.unit, unit, tool, max(costs)) if costs else None
+        return Stale(n, snapshot.graph.node(n).unit, unit, tool, tool.cost)
+
+    def _refreshable(self, snapshot: Snapshot, n: int, unit: Unit) -> Stale | None:
+        stale = self.fetchable(snapshot, n, unit)
+        if stale is None:
+            return None
+        costs = [
+            stale.cost if rule.cost is None else rule.cost
+            for rule in _wanting(snapshot.generation.policies, unit, snapshot.now_us)
+        ]
+        return msgspec.structs.replace(stale, cost=max(costs)) if costs else None
 
     def refresh_all(self, stale: Sequence[Stale]) -> bool:
         """Refresh each of these; True if reading again is worthwhile."""

@@ -231,6 +231,8 @@ class Writing:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
         n = writer.write_version(new, item.draft.form, item.vector, item.terms)
+        if decision.deferred:
+            self._core.later.written(writer, n, decision)
         return Written(n, new, writer.numbers.seq)
 
     def _new_version(

@@ -95,7 +95,8 @@ SELECT v.n, u.id, v.version, v.content, v.kind, v.tags, v.subject, v.key, v.w, v
        coalesce((SELECT min(later.ts_us) FROM version later WHERE later.u = v.u AND later.version > v.version
                    AND NOT EXISTS (SELECT 1 FROM cause q WHERE q.n = later.n AND q.kind = 3 AND q.lifted IS NULL)),
                 (SELECT took.ts_us FROM lost l JOIN version took ON took.n = l.winner
-                 WHERE l.n = v.n AND took.ts_us > v.ts_us))
+                 WHERE l.n = v.n AND took.ts_us > v.ts_us)),
+       v.mask
 FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u;
 
 -- name: unit_edges
@@ -158,8 +159,11 @@ INSERT INTO event (seq, ts_us, kind, data, leaf) VALUES (?, ?, ?, ?, ?);
 -- name: put_version
 INSERT INTO version (n, u, version, w, ns, seq, content, form, kind, tags, subject, key, g, creator, actor, owner,
     creator_id, ts_us, ts_offset, recorded_us, confidence, pinned, metadata, expires_us, valid_to_us, valid_until,
-    context, recipe, reasserts, retry, salt, integrity, vector)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    context, recipe, reasserts, retry, salt, integrity, vector, mask)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put_mask
+UPDATE version SET mask = ?2 WHERE n = ?1 AND content IS NOT NULL;
 
 -- name: put_unit  (with its first version)
 INSERT INTO unit (u, id, w, latest, current) VALUES (?, ?, ?, 1, ?);
