@@ -3,32 +3,98 @@
 What rules look at comes in three parts. *Fixed* fields of a unit never change once its version is written. *Asked* is
 what the request says, the same for every unit of a query. *Moving* is the rest: states, ages, lineage, and what the
 request says of one unit. A rule that is false by the fixed fields alone stays false whatever the rest turns out to be,
-for Kleene's connectives are monotone in knowledge; leaving it out changes no decision.
+for Kleene's connectives are monotone in knowledge; leaving it out changes no decision. The same holds of what is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from memlineage.policy.facts import Facts, Notes
 from memlineage.policy.interpreter import Truth, conjunction, fits, holds
 from memlineage.policy.kinds import CHANGING, Origin
-from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Mode, Not, Rule, Severity
+from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Mode, Not, Operand, Rule, Severity
 
-__all__ = ["ABOUT_ONE_UNIT", "counts_unfired", "is_fixed", "may_matter"]
+__all__ = [
+    "ABOUT_ONE_UNIT",
+    "ASKED",
+    "FIXED",
+    "HEAD",
+    "Part",
+    "counts_unfired",
+    "is_asked",
+    "is_fixed",
+    "marked",
+    "may_be_asked",
+    "may_matter",
+    "sides_of",
+]
 
+HEAD: Final = 8
+"""Bytes of the revision that a mask begins with."""
 ABOUT_ONE_UNIT: Final = frozenset({"in_walls", "is_owner", "is_author", "refresh_cost"})
 """What a request says that differs from unit to unit."""
 
 
+def marked(mask: bytes) -> int:
+    """The rules that a mask marks, as bits of a number: the first of the set is the lowest."""
+    return int.from_bytes(mask[HEAD:], "little")
+
+
+def sides_of(comparison: Compare) -> list[Operand]:
+    """What a comparison looks up."""
+    sides = (comparison.left, comparison.right)
+    return [side for side in sides if side is not None and not isinstance(side, Literal)]
+
+
+def is_fixed(comparison: Compare) -> bool:
+    """Whether a comparison reads nothing but fixed fields of the unit."""
+    return all(
+        isinstance(side, Field) and side.origin is Origin.UNIT and side.path not in CHANGING
+        for side in sides_of(comparison)
+    )
+
+
+def is_asked(comparison: Compare) -> bool:
+    """Whether a comparison reads nothing but what the request says, the same for every unit."""
+    return all(
+        isinstance(side, Field) and side.origin is Origin.CONTEXT and side.path not in ABOUT_ONE_UNIT
+        for side in sides_of(comparison)
+    )
+
+
+class Part(NamedTuple):
+    """A part of what rules look at that is known by itself.
+
+    Attributes:
+        origin: where its fields are.
+        knows: whether a comparison reads nothing else.
+    """
+
+    origin: Origin
+    knows: Callable[[Compare], bool]
+
+
+FIXED: Final = Part(Origin.UNIT, is_fixed)
+ASKED: Final = Part(Origin.CONTEXT, is_asked)
+
+
 def may_matter(rule: Rule, unit: Mapping[str, Any]) -> bool:
     """Whether a rule can make a difference for a version with these fields, as far as the fixed ones tell."""
-    facts = Facts(unit=unit, now_us=0)
-    about = [fits(wanted, unit, name, Notes()) for wanted, origin, name in rule.target.parts if origin is Origin.UNIT]
+    return _not_false(rule, Facts(unit=unit, now_us=0), unit, FIXED)
+
+
+def may_be_asked(rule: Rule, context: Mapping[str, Any]) -> bool:
+    """Whether a rule can make a difference to a request that says this, as far as that tells."""
+    return _not_false(rule, Facts(context=context, now_us=0), context, ASKED)
+
+
+def _not_false(rule: Rule, facts: Facts, source: Mapping[str, Any], part: Part) -> bool:
+    about = [fits(wanted, source, name, Notes()) for wanted, where, name in rule.target.parts if where is part.origin]
     if counts_unfired(rule):
         return conjunction(about) is not False
-    condition = True if rule.condition is None else _by_fixed(rule.condition, facts)
+    condition = True if rule.condition is None else _by_part(rule.condition, facts, part)
     return conjunction([*about, condition]) is not False
 
 
@@ -38,21 +104,15 @@ def counts_unfired(rule: Rule) -> bool:
     return soft or rule.mode is Mode.ASYNC
 
 
-def is_fixed(comparison: Compare) -> bool:
-    """Whether a comparison reads nothing but fixed fields of the unit."""
-    sides = [side for side in (comparison.left, comparison.right) if side is not None and not isinstance(side, Literal)]
-    return all(side.origin is Origin.UNIT and side.path not in CHANGING and isinstance(side, Field) for side in sides)
-
-
-def _by_fixed(condition: Condition, facts: Facts) -> Truth:
-    """The truth of a condition with everything that is not fixed unknown."""
+def _by_part(condition: Condition, facts: Facts, part: Part) -> Truth:
+    """The truth of a condition with everything outside the part unknown."""
     if isinstance(condition, All):
-        return conjunction([_by_fixed(part, facts) for part in condition.parts])
+        return conjunction([_by_part(inner, facts, part) for inner in condition.parts])
     if isinstance(condition, AnyOf):
-        return _not(conjunction([_not(_by_fixed(part, facts)) for part in condition.parts]))
+        return _not(conjunction([_not(_by_part(inner, facts, part)) for inner in condition.parts]))
     if isinstance(condition, Not):
-        return _not(_by_fixed(condition.part, facts))
-    return holds(condition, facts, Notes()) if is_fixed(condition) else None
+        return _not(_by_part(condition.part, facts, part))
+    return holds(condition, facts, Notes()) if part.knows(condition) else None
 
 
 def _not(truth: Truth) -> Truth:
