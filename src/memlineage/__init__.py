@@ -19,6 +19,7 @@ from memlineage.engine.found import Found
 from memlineage.engine.inputs import Limits
 from memlineage.engine.loaded import BadLine, Loaded, Progress
 from memlineage.engine.memory import Memory
+from memlineage.engine.reloading import PolicyStatus
 from memlineage.engine.reports import RebuildReport, VerifyReport
 from memlineage.engine.results import (
     ActionResult,
@@ -33,6 +34,7 @@ from memlineage.engine.results import (
 )
 from memlineage.engine.scope import Scope
 from memlineage.engine.tracking import Step, carry
+from memlineage.engine.watching import Watch
 from memlineage.errors import (
     CapabilityError,
     ConflictError,
@@ -61,9 +63,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
     "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError",
-    "Decision", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError",
-    "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError",
-    "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role",
-    "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
-    "VerifyReport", "Withheld", "carry", "verify_proof",
+    "Decision", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity",
+    "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page",
+    "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
+    "QuotaError", "RebuildReport", "Ref", "Role", "Scope", "ScopeRequiredError", "Standing", "Status", "Step",
+    "StoreError", "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

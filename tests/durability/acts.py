@@ -177,6 +177,7 @@ ACTS: dict[str, Act] = {
     "a refusal, written down": refused,
     "rotate_key": lambda m: m.rotate_key(),
     "load": loaded,
+    "reload": lambda m: m.reload([POLICY, OTHER_POLICY]),
 }
 ONCE = {
     "store": said_once("Plan B"),

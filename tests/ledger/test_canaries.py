@@ -75,6 +75,8 @@ def tell(memory: ml.Memory, clock: Clock, folder: Path) -> None:
     memory.checkpoint(folder / "witness")
     memory.rotate_key()
     memory.prove(unit)
+    late = {"name": f"{CANARY}-late", "on": "read", "action": "flag", "reason": said("reason of a rule")}
+    memory.reload([POLICY, {"rules": [late]}])
     memory.rebuild()
     with memory._core.database.reading() as connection:
         save(build(connection, position_of(connection)), memory.path)  # as a large store does of itself
@@ -129,7 +131,8 @@ def test_every_verb_that_writes_was_told_something() -> None:
     """A new verb has to be told something too, or named here as one that only reads."""
     reading = {
         "acting_as", "actor", "context", "count", "explain", "get", "history", "impact", "list", "trace",
-        "backup", "close", "embedder", "open", "path", "policies", "reembed", "scope", "verify",
+        "backup", "close", "embedder", "open", "path", "policies", "policy_status", "reembed", "scope",
+        "verify", "watch",
     }  # fmt: skip
     source = Path(__file__).read_text(encoding="utf-8")
     verbs = {name for owner in (ml.Memory, ml.Scope) for name in dir(owner) if not name.startswith("_")}

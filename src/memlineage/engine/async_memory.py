@@ -15,9 +15,11 @@ from memlineage.engine.inputs import Limits
 from memlineage.engine.keyring import KeySource
 from memlineage.engine.ledger import Against
 from memlineage.engine.memory import Memory
+from memlineage.engine.reloading import PolicyStatus
 from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
 from memlineage.engine.results import CaughtUp, Consequences
 from memlineage.engine.tools import Refresh
+from memlineage.engine.watching import OnReload, Watch
 from memlineage.engine.workers import WORKERS
 from memlineage.ledger.checkpoint import Checkpoint
 from memlineage.ledger.proof import Proof
@@ -172,6 +174,41 @@ class AsyncMemory(AsyncOpening):
         """The latest decisions that were logged, newest first."""
         return await self._workers.run(lambda: self._memory.decisions(limit=limit))
 
+    async def reload(
+        self, policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet | None = None
+    ) -> PolicySet:
+        """Read policy documents again and take them into force, whole or not at all, while others read and write: no
+        operation sees half of one generation and half of another. Every process that has the file open goes by the
+        new one from its next operation on.
+
+        Args:
+            policies: as for `open`; what is read by later reloads too. Left out, what the memory was opened with is
+                read again.
+
+        Raises:
+            PolicyDocumentError: with all faults; the generation in force stays in force.
+            StoreError: it could not be written down; likewise.
+            InvalidInputError: the memory was opened without documents, so there is nothing to read again.
+        """
+        return await self._workers.run(lambda: self._memory.reload(policies))
+
+    async def watch(self, interval: float = 1.0, on_reload: OnReload | None = None) -> Watch:
+        """Look at the policy files from time to time, new ones in folders included, and reload what has changed once
+        it has stayed the same for one interval: a file that is being written takes no force by halves.
+
+        Args:
+            interval: between two looks, in seconds.
+            on_reload: told how things stand after each reload, in a thread of the watch.
+
+        Raises:
+            InvalidInputError: the memory was opened without policy files.
+        """
+        return await self._workers.run(lambda: self._memory.watch(interval, on_reload))
+
+    async def policy_status(self) -> PolicyStatus:
+        """Which generation is in force, since when, where it is read from, and why the last reload failed if it did."""
+        return await self._workers.run(self._memory.policy_status)
+
     async def reembed(self) -> int:
         """Compute every vector anew with this memory's embedder; returns how many."""
         return await self._workers.run(self._memory.reembed)
@@ -271,7 +308,7 @@ class AsyncMemory(AsyncOpening):
 
     @property
     def policies(self) -> PolicySet:
-        """The generation in force."""
+        """The generation that was in force when this memory last read or wrote; `policy_status` asks the file."""
         return self._memory.policies
 
     @property

@@ -23,6 +23,7 @@ __all__ = [
     "check_json",
     "check_mapping",
     "check_said",
+    "check_seconds",
     "check_tags",
     "check_visibility",
     "check_yes",
@@ -30,7 +31,8 @@ __all__ = [
 ]
 
 _DEPTH: Final = 64
-_DAY_US: Final = 86_400 * SECOND_US
+_DAY_S: Final = 86_400
+_DAY_US: Final = _DAY_S * SECOND_US
 _FIRST: Final = to_us(datetime.fromisoformat("0001-01-01T00:00:00+00:00")) + _DAY_US
 _LAST: Final = to_us(datetime.fromisoformat("9999-12-31T00:00:00+00:00")) - _DAY_US
 
@@ -91,6 +93,13 @@ def check_count(value: Any, *, name: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidInputError(f"{name}={value!r:.80} must be a whole number of at least {least}")
     return value
+
+
+def check_seconds(value: Any, *, name: str) -> float:
+    """A span of time in seconds, longer than none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _DAY_S:
+        raise InvalidInputError(f"{name}={value!r:.80} must be a number of seconds over 0, and at most a day")
+    return float(value)
 
 
 def check_mapping(value: Any, *, name: str) -> Mapping[str, Any]:

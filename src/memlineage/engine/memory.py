@@ -11,7 +11,7 @@ from typing import Any, Self
 from memlineage.engine.acting import Acting
 from memlineage.engine.backup import Backup, back_up
 from memlineage.engine.checkpoints import Checkpoints
-from memlineage.engine.checks import check_count
+from memlineage.engine.checks import check_count, check_seconds
 from memlineage.engine.core import SEARCH_MEMORY, Clock, Core
 from memlineage.engine.decisions import read_decisions
 from memlineage.engine.inputs import Limits, parse_target
@@ -26,10 +26,13 @@ from memlineage.engine.opening import (
     reembed,
 )
 from memlineage.engine.parts import Parts
+from memlineage.engine.reloading import PolicyStatus, Reloading
 from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
 from memlineage.engine.results import CaughtUp, Consequences
 from memlineage.engine.scope import Scope
+from memlineage.engine.sources import Sources
 from memlineage.engine.tools import Refresh, Tool
+from memlineage.engine.watching import OnReload, Watch
 from memlineage.ledger.checkpoint import Checkpoint
 from memlineage.ledger.proof import Proof
 from memlineage.model.content import check_name
@@ -48,8 +51,9 @@ __all__ = ["Memory"]
 class Memory:
     """A memory that knows its lineage and enforces it. Thread-safe; many processes may open the same file."""
 
-    def __init__(self, core: Core, keyring: Keyring) -> None:
+    def __init__(self, core: Core, keyring: Keyring, sources: Sources) -> None:
         self._core = core
+        self._reloading = Reloading(core, sources)
         self._parts = Parts(core)
         self._keyring = keyring
         self._signed = Checkpoints(core, keyring)
@@ -94,7 +98,8 @@ class Memory:
             PolicyDocumentError: with all faults of all documents.
             StoreError: the file cannot be opened, is no store, or has another embedder's vectors.
         """
-        documents = None if policies is None else policy_of(policies, defaults=default_policies)
+        sources = Sources.of(policies, defaults=default_policies)
+        documents = None if sources.items is None else sources.read()
         named = by_name(embedder) if isinstance(embedder, str) else embedder
         keyring = keyring_of(signing_key, os.fspath(path))
         database = Database(os.fspath(path), durability=durability, vfs=vfs)
@@ -109,9 +114,10 @@ class Memory:
             )
             check_embedder(core)
             admit_policy(core)
-        memory = cls(core, keyring)
+        memory = cls(core, keyring, sources)
         if background:
             memory._parts.afterwards.start()
+            memory._reloading.follow = memory._parts.afterwards.start
         return memory
 
     def scope(
@@ -197,6 +203,44 @@ class Memory:
             self._core.write_log()
         with self._core.database.reading() as connection:
             return read_decisions(connection, limit)
+
+    # Policy ----------------------------------------------------------------------------------------------------
+
+    def reload(
+        self,
+        policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet | None = None,
+    ) -> PolicySet:
+        """Read policy documents again and take them into force, whole or not at all, while others read and write: no
+        operation sees half of one generation and half of another. Every process that has the file open goes by the
+        new one from its next operation on.
+
+        Args:
+            policies: as for `open`; what is read by later reloads too. Left out, what the memory was opened with is
+                read again.
+
+        Raises:
+            PolicyDocumentError: with all faults; the generation in force stays in force.
+            StoreError: it could not be written down; likewise.
+            InvalidInputError: the memory was opened without documents, so there is nothing to read again.
+        """
+        return self._reloading.reload(policies)
+
+    def watch(self, interval: float = 1.0, on_reload: OnReload | None = None) -> Watch:
+        """Look at the policy files from time to time, new ones in folders included, and reload what has changed once
+        it has stayed the same for one interval: a file that is being written takes no force by halves.
+
+        Args:
+            interval: between two looks, in seconds.
+            on_reload: told how things stand after each reload, in a thread of the watch.
+
+        Raises:
+            InvalidInputError: the memory was opened without policy files.
+        """
+        return Watch(self._reloading, check_seconds(interval, name="interval"), on_reload).start()
+
+    def policy_status(self) -> PolicyStatus:
+        """Which generation is in force, since when, where it is read from, and why the last reload failed if it did."""
+        return self._reloading.status()
 
     def reembed(self) -> int:
         """Compute every vector anew with this memory's embedder; returns how many."""
@@ -305,7 +349,7 @@ class Memory:
 
     @property
     def policies(self) -> PolicySet:
-        """The generation in force."""
+        """The generation that was in force when this memory last read or wrote; `policy_status` asks the file."""
         return self._core.policies
 
     @property
@@ -321,6 +365,8 @@ class Memory:
     def close(self) -> None:
         """Close the store; decisions that still wait are written first."""
         try:
+            for watch in tuple(self._reloading.watches):
+                watch.stop()
             if not self._core.database.inherited:
                 self._parts.afterwards.stop()
             if self._core.log.waiting and not self._core.database.inherited:

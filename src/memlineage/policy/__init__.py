@@ -9,7 +9,7 @@ from memlineage.policy.facts import Facts
 from memlineage.policy.freshness import refresh_rules, valid_until, without_age_rules
 from memlineage.policy.language.document import Case, Document, rule
 from memlineage.policy.language.faults import Fault
-from memlineage.policy.language.files import defaults, load
+from memlineage.policy.language.files import defaults, load, policy_files
 from memlineage.policy.language.reader import read
 from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import Consequence, Layer, Mode, Rule, SensitiveAction, Severity, Target, Verb
@@ -43,6 +43,7 @@ __all__ = [
     "judge",
     "load",
     "obligation_failed",
+    "policy_files",
     "read",
     "refresh_rules",
     "rule",

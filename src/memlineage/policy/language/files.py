@@ -13,7 +13,7 @@ from memlineage.policy.language.document import Document
 from memlineage.policy.language.faults import Fault, refuse
 from memlineage.policy.language.reader import MAX_CHARACTERS, read
 
-__all__ = ["defaults", "load"]
+__all__ = ["defaults", "load", "policy_files"]
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
@@ -47,6 +47,11 @@ def _files(path: Path, found: list[Fault]) -> list[Path]:
     if not inside:
         found.append(_fault(path, "no_document", "no *.yaml, *.yml or *.json file in this directory; name another"))
     return inside
+
+def policy_files(paths: Iterable[str | PathLike[str]]) -> tuple[Path, ...]:
+    """The files that `load` would read: those named, whether or not they are there, and those in directories."""
+    return tuple(dict.fromkeys(file for each in paths for file in _files(Path(each), [])))
+
 
 
 def _text(path: Path) -> str:
