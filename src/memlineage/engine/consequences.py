@@ -73,10 +73,13 @@ class ConsequencesVerbs:
                 for ns in writer.names.namespaces(acting.scope)
                 for (n,) in writer.connection.execute(QUERIES["deletable"], (ns,))
             ]
-            units = read_units(writer.connection, writer.names, writer.states, rows)
+            masks: dict[int, bytes] = {}
+            units = read_units(writer.connection, writer.names, writer.states, rows, masks=masks)
             own = {n: unit for n, unit in units.items() if acting.scope.owns(unit.wall)}
             for n, unit in own.items():
-                self._enforcement.act_on("delete", acting, unit, by=principal, now_us=writer.now_us, names=writer.names)
+                self._enforcement.act_on(
+                    "delete", acting, unit, by=principal, now_us=writer.now_us, names=writer.names, mask=masks.get(n)
+                )
                 writer.add_cause(n, CauseKind.RETRACTED, by=principal, reason=said)
             return len(own)
 
@@ -94,9 +97,12 @@ class ConsequencesVerbs:
             numbers = [n for (n,) in fetch(writer.connection, QUERIES["said_between"], (principal, first, last))]
             if not numbers:
                 return []
-            for unit in read_units(writer.connection, writer.names, writer.states, numbers).values():
-                acting = background(Scope.of(unit.wall))
-                self._enforcement.act_on("invalidate", acting, unit, by=HOST, now_us=writer.now_us, names=writer.names)
+            masks: dict[int, bytes] = {}
+            for n, unit in read_units(writer.connection, writer.names, writer.states, numbers, masks=masks).items():
+                acting, mask = background(Scope.of(unit.wall)), masks.get(n)
+                self._enforcement.act_on(
+                    "invalidate", acting, unit, by=HOST, now_us=writer.now_us, names=writer.names, mask=mask
+                )
             for n in numbers:
                 writer.add_cause(n, CauseKind.INVALID, by=HOST, reason=said)
             fallen = _fallen(writer, writer.settle(), set(numbers), None)
@@ -217,10 +223,12 @@ class ConsequencesVerbs:
         level: Integrity | None = None,
     ) -> tuple[Known, Unit]:
         known = resolve(writer.connection, writer.names, acting.scope, target)
-        unit = read_units(writer.connection, writer.names, writer.states, [known.n])[known.n]
+        masks: dict[int, bytes] = {}
+        unit = read_units(writer.connection, writer.names, writer.states, [known.n], masks=masks)[known.n]
         self._enforcement.act_on(
-            verb, acting, unit, by=principal, now_us=writer.now_us, names=writer.names, level=level
-        )
+            verb, acting, unit, by=principal, now_us=writer.now_us, names=writer.names, level=level,
+            mask=masks.get(known.n),
+        )  # fmt: skip
         return known, unit
 
 

@@ -99,6 +99,7 @@ class Core:
         self._wake = None
         self._names, self._places = NameCache(), {}
         self._index = KeptIndex(self.database.file)
+        self.generations.forget_masks()
         if self.database.file != MEMORY:
             file_of(self.database.file).unlink(missing_ok=True)
 
@@ -136,8 +137,10 @@ class Core:
                     writer.expire_due()
                 yield writer
                 writer.settle()
+                carried = generation.masks.flush(connection)
                 left = writer.numbers.wake(moment, names.registered)
             self._wake = left  # only now is it committed
+            generation.masks.written(carried)
             names.keep()
             writer.earlier.keep()
         except PolicyViolationError:

@@ -17,15 +17,15 @@ from memlineage.engine.asking import Asked
 from memlineage.engine.core import Core
 from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
 from memlineage.engine.generation import Generation
+from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.unchanged import WhileUnchanged
 from memlineage.errors import PolicyViolationError
 from memlineage.model.principal import Integrity, is_model_side, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.unit import Unit
 from memlineage.policy import Budget, Decision, Effect, Facts, ObligationKind, Request
+from memlineage.policy.fast.form import FastForm
 from memlineage.policy.glob import glob_match
-from memlineage.policy.memo import Memo
-from memlineage.store.graph import StoreGraph
 from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
 from memlineage.store.tasks import any_findings, findings_of
@@ -127,10 +127,11 @@ class Enforcement:
         *,
         now_us: int,
         names: Names,
+        mask: bytes,
         old: Unit | None = None,
         protection: Protection | None = None,
     ) -> Decision:
-        """Whether a version may be written; raises `PolicyViolationError` if not."""
+        """Whether a version may be written, whose mask this is; raises `PolicyViolationError` if not."""
         context = self._context(self._core.generation, acting, new.creator, names, unit=old)
         context |= {
             "in_walls": acting.scope.owns(new.wall),
@@ -148,7 +149,7 @@ class Enforcement:
             unit=fresh, new=fresh, old=None if old is None else unit_facts(old), context=context, now_us=now_us
         )
         verb = "write" if old is None else "update"
-        decision = self._require(acting, verb, facts, now_us, carries_out=frozenset({ObligationKind.QUARANTINE}))
+        decision = self._require(acting, verb, facts, now_us, mask, carries_out=frozenset({ObligationKind.QUARANTINE}))
         if decision.deferred:
             self._core.later.hold(decision, Asked.of(_request(acting, verb, facts), facts))
         return decision
@@ -163,13 +164,14 @@ class Enforcement:
         now_us: int,
         names: Names,
         level: Integrity | None = None,
+        mask: bytes | None = None,
     ) -> Decision:
-        """Whether a verb may be applied to a stored version; raises if not."""
+        """Whether a verb may be applied to a stored version; raises if not. `mask` is what its row has, if known."""
         context = self._context(self._core.generation, acting, by, names, unit=unit)
         if level is not None:
             context["integrity_rank"] = level
         facts = Facts(unit=unit_facts(unit), context=context, now_us=now_us)
-        return self._require(acting, verb, facts, now_us)
+        return self._require(acting, verb, facts, now_us, mask)
 
     def gate(
         self,
@@ -240,9 +242,15 @@ class Enforcement:
         }
 
     def _require(
-        self, acting: Acting, verb: str, facts: Facts, now_us: int, carries_out: frozenset[ObligationKind] = frozenset()
+        self,
+        acting: Acting,
+        verb: str,
+        facts: Facts,
+        now_us: int,
+        mask: bytes | None,
+        carries_out: frozenset[ObligationKind] = frozenset(),
     ) -> Decision:
-        decision = self._decide(acting, verb, facts, now_us, None)
+        decision = self._decide(acting, verb, facts, now_us, None, self._core.generation.form, mask)
         if not facts.context.get("in_walls"):
             decision = _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
         elif not facts.context.get("actor_may_claim") and decision.rule != CLAIMS:
@@ -261,14 +269,11 @@ class Enforcement:
         facts: Facts,
         now_us: int,
         budget: Budget | None,
-        form: Memo | None = None,
+        form: FastForm,
+        mask: bytes | None = None,
     ) -> Decision:
-        return (form or self._core.generation.form).decide(
-            _request(acting, verb, facts),
-            facts,
-            budget,
-            decision_id=self._core.new_id(now_us),
-        )
+        decision_id = self._core.new_id(now_us)
+        return form.decide(_request(acting, verb, facts), facts, budget, decision_id=decision_id, mask=mask)
 
 
 def _request(acting: Acting, verb: str, facts: Facts) -> Request:

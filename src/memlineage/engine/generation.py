@@ -7,9 +7,12 @@ from typing import Final, Self
 
 import msgspec
 
+from memlineage.engine.masks import Masks
 from memlineage.errors import StoreError
-from memlineage.policy import PolicySet, without_age_rules
-from memlineage.policy.memo import Memo
+from memlineage.policy import PolicySet
+from memlineage.policy.fast.form import FastForm
+from memlineage.policy.fast.picked import Picked
+from memlineage.policy.freshness import asks_for_refresh, by_time_alone
 from memlineage.store.database import Connection
 
 __all__ = ["Generation", "Generations", "kept_policies"]
@@ -24,20 +27,31 @@ class Generation(msgspec.Struct, frozen=True):
     Attributes:
         policies: the documents, as one set.
         form: decides.
-        ageless: decides without what time alone has decided already.
-        bounds_ages: whether some rule sets a time limit that is stored with each version.
+        ageless: decides without what time alone has decided already, by the same masks.
+        ages: the rules that set a time limit which is stored with each version.
+        refreshers: the rules that ask for a refresh.
+        masks: those that rows do not have yet.
     """
 
     policies: PolicySet
-    form: Memo
-    ageless: Memo
-    bounds_ages: bool
+    form: FastForm
+    ageless: FastForm
+    ages: Picked
+    refreshers: Picked
+    masks: Masks
 
     @classmethod
     def of(cls, policies: PolicySet) -> Self:
         """The generation that a set makes."""
-        ageless = without_age_rules(policies)
-        return cls(policies, Memo(policies), Memo(ageless), len(ageless.rules) < len(policies.rules))
+        form = FastForm(policies)
+        return cls(
+            policies,
+            form,
+            FastForm(policies, without=by_time_alone),
+            Picked(policies, by_time_alone),
+            Picked(policies, asks_for_refresh),
+            Masks(form),
+        )
 
     @property
     def quorum(self) -> int:
@@ -65,6 +79,12 @@ class Generations:
             self._known[generation.policies.revision] = generation
             while len(self._known) > _KNOWN:
                 del self._known[next(iter(self._known))]
+
+    def forget_masks(self) -> None:
+        """Rows were written anew: what was worked out for the ones before may be of what they were."""
+        with self._lock:
+            for generation in self._known.values():
+                generation.masks.forget()
 
     def of(self, connection: Connection) -> Generation:
         """The generation in force in a snapshot; of a file that has none yet, the one that it is opened with.

@@ -59,9 +59,7 @@ class Inspection:
 
     def _permitted(self, snapshot: Snapshot, acting: Acting, numbers: Iterable[int]) -> list[Unit]:
         found = []
-        reading = self._enforcement.reading(
-            acting, now_us=snapshot.now_us, graph=snapshot.graph, generation=snapshot.generation, inspecting=True
-        )
+        reading = self._enforcement.reading(acting, snapshot, inspecting=True)
         for n, unit in snapshot.units(list(numbers)).items():
             decision = self._enforcement.read(reading, unit, n)
             if not decision.allowed:

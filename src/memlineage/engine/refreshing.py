@@ -22,6 +22,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.facts import unit_facts
+from memlineage.engine.generation import Generation
 from memlineage.engine.inputs import Draft, Link, Target, draft
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import Tool
@@ -32,7 +33,7 @@ from memlineage.model.principal import HOST, kind_of
 from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind, Standing
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
-from memlineage.policy import Facts, PolicySet, Rule, refresh_rules
+from memlineage.policy import Facts, Rule, refresh_rules
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
@@ -118,10 +119,10 @@ class Refreshing:
         stale = self.fetchable(snapshot, n, unit)
         if stale is None:
             return None
-        costs = [
-            stale.cost if rule.cost is None else rule.cost
-            for rule in _wanting(snapshot.generation.policies, unit, snapshot.now_us)
-        ]
+        generation = snapshot.generation
+        mask = generation.masks.of(snapshot.connection, n, snapshot.masks.get(n), unit_facts(unit))
+        wanting = _wanting(generation, unit, mask, snapshot.now_us)
+        costs = [stale.cost if rule.cost is None else rule.cost for rule in wanting]
         return msgspec.structs.replace(stale, cost=max(costs)) if costs else None
 
     def refresh_all(self, stale: Sequence[Stale]) -> bool:
@@ -188,9 +189,13 @@ class Refreshing:
         written = (self._write(acting, stale, value) for value in self._values(stale))
         done = next((unit for unit in written if unit is not None), None)
         with suppress(StoreError):  # the lease ends by itself
-            wanted = done is None or _wanting(self._core.policies, done, self._core.now_us())
-            self._release(stale, token, fresh=not wanted)
+            self._release(stale, token, fresh=done is not None and not self._stale_again(done))
         return done is not None
+
+    def _stale_again(self, unit: Unit) -> bool:
+        """Whether some rule wants what was just fetched fetched again."""
+        generation = self._core.generations.latest
+        return bool(_wanting(generation, unit, generation.form.mask(unit_facts(unit)), self._core.now_us()))
 
     def _release(self, stale: Stale, token: str, *, fresh: bool) -> None:
         now = time.time_ns() // 1000
@@ -244,9 +249,10 @@ class Refreshing:
         )
 
 
-def _wanting(policies: PolicySet, unit: Unit, now_us: int) -> tuple[Rule, ...]:
-    """The rules that want this version fetched again."""
-    return refresh_rules(policies, Facts(unit=unit_facts(unit), now_us=now_us))
+def _wanting(generation: Generation, unit: Unit, mask: bytes, now_us: int) -> tuple[Rule, ...]:
+    """The rules that want this version, whose mask this is, fetched again."""
+    rules = generation.refreshers.among(mask)
+    return refresh_rules(generation.policies, Facts(unit=unit_facts(unit), now_us=now_us), rules=rules)
 
 
 def _own_leases() -> str:

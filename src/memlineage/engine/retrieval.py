@@ -113,13 +113,7 @@ class Retrieval:
             units = snapshot.units(numbers)
             shown: list[Unit] = []
             withheld: list[Withheld] = []
-            reading = self._enforcement.reading(
-                acting,
-                now_us=snapshot.now_us,
-                graph=snapshot.graph,
-                generation=snapshot.generation,
-                inspecting=wanted is not None,
-            )
+            reading = self._enforcement.reading(acting, snapshot, inspecting=wanted is not None)
             for n, unit in units.items():
                 if wanted is not None and unit.status not in wanted:
                     continue
@@ -146,13 +140,7 @@ class _Run:
         namespaces = tuple(snapshot.names.namespaces(acting.scope))
         self._sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
         self._reading = means.enforcement.reading(
-            acting,
-            now_us=snapshot.now_us,
-            graph=snapshot.graph,
-            generation=snapshot.generation,
-            purpose=query.purpose,
-            critical=query.critical,
-            budget=query.budget,
+            acting, snapshot, purpose=query.purpose, critical=query.critical, budget=query.budget
         )
         self.stale: dict[int, Stale] = {}
         self.decisions: dict[Ref, Decision] = {}

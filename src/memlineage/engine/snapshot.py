@@ -92,6 +92,7 @@ class Snapshot:
         self.now_us = now_us
         self.generation = generation
         self._index = index
+        self.masks: dict[int, bytes] = {}  # as the rows have them, of the units that were read
 
     @cached_property
     def shift(self) -> Shift:
@@ -126,7 +127,7 @@ class Snapshot:
 
     def units(self, wanted: Collection[int]) -> dict[int, Unit]:
         """Units by integer id, in the order asked."""
-        return read_units(self.connection, self.names, self.states, wanted, self.shift)
+        return read_units(self.connection, self.names, self.states, wanted, self.shift, self.masks)
 
     def unit(self, n: int) -> Unit:
         """One unit."""

@@ -144,14 +144,14 @@ class Writing:
         edges = link_edges(writer, acting, draft.links)
         edges += exposure_edges(writer, acting, draft, edges, before)
         admission = admit(writer, acting, draft, edges, wall)
-        new = self._new_version(writer, acting, draft, admission, wall)
-        decision = self._enforcement.write(acting, new, admission, now_us=writer.now_us, names=writer.names)
+        new, mask = self._new_version(writer, acting, draft, admission, wall)
+        decision = self._enforcement.write(acting, new, admission, now_us=writer.now_us, names=writer.names, mask=mask)
         known = _retried(writer, acting, draft, wall)
         if known is None and not reserved:
             known = echo_of(writer, acting, draft, edges)
         if known is not None:
             return Written(known)
-        return self._write(writer, new, item, decision)
+        return self._write(writer, new, item, decision, mask)
 
     def update(
         self,
@@ -218,19 +218,19 @@ class Writing:
         admission = admit(writer, acting, draft, edges, old.wall, revises=revises)
         says_so = replayed or kind_of(draft.creator) in {"user", "system", "tool"}
         same = equivalent_versions(writer, known, item.forms, admission.edges) if says_so else ()
-        new = self._new_version(writer, acting, draft, admission, old.wall, known=known, same_as=same)
+        new, mask = self._new_version(writer, acting, draft, admission, old.wall, known=known, same_as=same)
         decision = self._enforcement.write(
-            acting, new, admission, now_us=writer.now_us, names=writer.names, old=old,
+            acting, new, admission, now_us=writer.now_us, names=writer.names, mask=mask, old=old,
             protection=protection_of(writer, known),
         )  # fmt: skip
-        return self._write(writer, new, item, decision)
+        return self._write(writer, new, item, decision, mask)
 
-    def _write(self, writer: Writer, new: NewVersion, item: Prepared, decision: Decision) -> Written:
+    def _write(self, writer: Writer, new: NewVersion, item: Prepared, decision: Decision, mask: bytes) -> Written:
         held = decision.obliges(ObligationKind.QUARANTINE)
         if held is not None:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
-        n = writer.write_version(new, item.draft.form, item.vector, item.terms)
+        n = writer.write_version(new, item.draft.form, item.vector, item.terms, mask)
         if decision.deferred:
             self._core.later.written(writer, n, decision)
         return Written(n, new, writer.numbers.seq)
@@ -245,7 +245,8 @@ class Writing:
         *,
         known: Known | None = None,
         same_as: tuple[Said, ...] = (),
-    ) -> NewVersion:
+    ) -> tuple[NewVersion, bytes]:
+        """What is to be written, and which rules can matter for it."""
         new = NewVersion(
             unit=None if known is None else known.unit,
             id=self._core.new_id(writer.now_us) if known is None else _id_of(writer, known),
@@ -278,12 +279,14 @@ class Writing:
             same_as=same_as,
             integrity=int(admission.integrity),
         )
-        if not self._core.generation.bounds_ages:
-            return new
-        by_policy = valid_until(
-            self._core.generation.policies, Facts(unit=new_facts(new, writer.now_us), now_us=writer.now_us)
-        )
-        return msgspec.structs.replace(new, valid_until=_first(new.valid_until, by_policy))
+        generation = self._core.generation
+        facts = Facts(unit=new_facts(new, writer.now_us), now_us=writer.now_us)
+        mask = generation.form.mask(facts.unit)
+        ages = generation.ages.among(mask)
+        if ages:
+            by_policy = valid_until(generation.policies, facts, ages)
+            new = msgspec.structs.replace(new, valid_until=_first(new.valid_until, by_policy))
+        return new, mask
 
 
 def _first(*limits: int | None) -> int | None:

@@ -7,6 +7,7 @@ fields of the version that do not change. Every other rule about age is judged a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -30,20 +31,31 @@ from memlineage.policy.rule import (
     Verb,
 )
 
-__all__ = ["by_time_alone", "refresh_rules", "valid_until", "without_age_rules"]
+__all__ = ["asks_for_refresh", "by_time_alone", "refresh_rules", "same_limits", "valid_until", "without_age_rules"]
 
 _IMMUTABLE_TIMES: Final = frozenset({"lineage.timestamp", "lineage.recorded_at", "valid_from"})
 _MIRROR: Final = {"<": ">", "<=": ">="}
 
 
-def valid_until(policies: PolicySet, facts: Facts) -> int | None:
+def valid_until(policies: PolicySet, facts: Facts, rules: Iterable[Rule] | None = None) -> int | None:
     """The first instant, in microseconds, at which the version described by `facts.unit` counts as expired.
 
     None if no rule bounds its age. `facts.now_us` plays no part. A version whose time is not known counts as
-    expired from the beginning: 0.
+    expired from the beginning: 0. `rules` are those that bound ages and can matter for the version, where the caller
+    knows.
     """
-    ends = [_end(rule, facts) for rule in policies.chosen(by_time_alone)]
+    ends = [_end(rule, facts) for rule in (policies.chosen(by_time_alone) if rules is None else rules)]
     return min((end for end in ends if end is not None), default=None)
+
+
+def same_limits(one: PolicySet, other: PolicySet) -> bool:
+    """Whether two sets give every version the same limit, as far as their rules show: what bounds ages is alike."""
+    return _bounds(one) == _bounds(other)
+
+
+def _bounds(policies: PolicySet) -> frozenset[bytes]:
+    """What limits depend on. Names, order and what happens to what has expired are not in it."""
+    return frozenset(msgspec.json.encode((rule.target, rule.condition)) for rule in policies.chosen(by_time_alone))
 
 
 def without_age_rules(policies: PolicySet) -> PolicySet:
@@ -53,15 +65,23 @@ def without_age_rules(policies: PolicySet) -> PolicySet:
     return msgspec.structs.replace(policies, rules=tuple(rule for rule in policies.rules if not by_time_alone(rule)))
 
 
-def refresh_rules(policies: PolicySet, facts: Facts, request: Request | None = None) -> tuple[Rule, ...]:
-    """The enforced rules that ask for a refresh of this unit now, in order. Read is meant unless a request is given."""
+def asks_for_refresh(rule: Rule) -> bool:
+    """Whether a rule wants something fetched again when it fires."""
+    return rule.action is Consequence.REFRESH and rule.mode is Mode.ENFORCE
+
+
+def refresh_rules(
+    policies: PolicySet, facts: Facts, request: Request | None = None, rules: Iterable[Rule] | None = None
+) -> tuple[Rule, ...]:
+    """The enforced rules that ask for a refresh of this unit now, in order. Read is meant unless a request is given.
+
+    `rules` are those that ask for one and can matter for the unit, where the caller knows.
+    """
     asked = request or Request(action=Verb.READ)
     return tuple(
         rule
-        for rule in policies.rules
-        if rule.action is Consequence.REFRESH
-        and rule.mode is Mode.ENFORCE
-        and asked.action in rule.on
+        for rule in (policies.chosen(asks_for_refresh) if rules is None else rules)
+        if asked.action in rule.on
         and (rule.until_us is None or facts.now_us < rule.until_us)
         and judge(rule, asked, facts).fires
     )

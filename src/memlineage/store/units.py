@@ -57,9 +57,14 @@ def current_among(connection: Connection, wanted: Collection[int]) -> list[int]:
 
 
 def read_units(
-    connection: Connection, names: Names, states: States, wanted: Collection[int], shift: Shift = NO_SHIFT
+    connection: Connection,
+    names: Names,
+    states: States,
+    wanted: Collection[int],
+    shift: Shift = NO_SHIFT,
+    masks: dict[int, bytes] | None = None,
 ) -> dict[int, Unit]:
-    """The units of integer ids, by id, in the order asked."""
+    """The units of integer ids, by id, in the order asked; their masks, where there are any, are put into `masks`."""
     if not wanted:
         return {}
     edges = _edges(connection, wanted)
@@ -67,6 +72,8 @@ def read_units(
     rows = list(connection.execute(QUERIES["units"], (ids(wanted),)))
     reasserted = read_refs(connection, {row[25] for row in rows if row[25] is not None})
     codes = states.codes(wanted)
+    if masks is not None:
+        masks.update((row[0], row[-1]) for row in rows if row[-1] is not None and row[3] is not None)
     found = {row[0]: _unit(row, names, unpack(codes[row[0]]), edges, causes, reasserted, shift) for row in rows}
     return {n: found[n] for n in wanted if n in found}
 
@@ -158,7 +165,7 @@ def _unit(
     (
         n, unit, version, content, kind, tags, subject, key, w, creator, actor, owner, creator_id, ts, offset,
         recorded, seq, confidence, pinned, metadata, expires, valid_to, until, context, recipe, reasserts,
-        integrity, waived, replaced_at,
+        integrity, waived, replaced_at, _,
     ) = row  # fmt: skip
     standing = shift.standing.get(n, state.standing)
     lineage = Lineage(

@@ -125,10 +125,13 @@ class Writer:
             self._releveled |= {n for (n,) in self.connection.execute(QUERIES["by_principal"], (p,))}
         return p
 
-    def write_version(self, new: NewVersion, form: bytes, vector: bytes | None, terms: str) -> int:
+    def write_version(
+        self, new: NewVersion, form: bytes, vector: bytes | None, terms: str, mask: bytes | None = None
+    ) -> int:
         """Write one version with its edges, verdicts, first causes, text and vector; returns its integer id.
 
         `form`, `vector` and `terms` are derived from the content: the key of its normal form, its embedding, its terms.
+        `mask` tells which rules can matter for it; None if nobody asked.
         """
         n = self.numbers.next_version()
         w, ns = self.names.intern_wall(new.wall)
@@ -149,6 +152,7 @@ class Writer:
                 new.ts_us, new.ts_offset, self.now_us, new.confidence, int(new.pinned),
                 orjson.dumps(new.metadata).decode(), new.expires_us, new.valid_to_us, new.valid_until,
                 self._keep_context(new), new.recipe, new.reasserts, new.retry, salt, new.integrity, vector,
+                mask,
             ),
         )  # fmt: skip
         self._write_edges(n, 0, new.edges)
