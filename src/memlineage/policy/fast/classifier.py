@@ -1,7 +1,7 @@
 """Masks by indexes: which rules one part of what they look at does not rule out (`fields` is the specification).
 
-A rule is ruled out when some part of its target, or some part of a condition that is an `all`, is certainly false. Nearly
-all such parts read one field, and an index over the field says for a value which rules it rules out: texts by
+A rule is ruled out when some part of its target, or some part of a condition that is an `all`, is certainly false.
+Nearly all such parts read one field, and an index over the field says for a value which rules it rules out: texts by
 equality and pattern, labels one by one, numbers by the cell they lie in, values that are few each for itself. What is
 left (`any`, two fields, metadata) is compiled, and asked only where a rule that has it is still in. Sets of rules
 are bits of an integer.
@@ -20,7 +20,7 @@ from memlineage.policy.interpreter import Truth
 from memlineage.policy.kinds import Kind, spec_of
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Rule
 
-__all__ = ["Classifier"]
+__all__ = ["Classifier", "numbers"]
 
 _MOST: Final = 4096
 _ROOM: Final = 1 << 22
@@ -115,16 +115,19 @@ class Classifier:
 def _by_rule(rest: Sequence[tuple[Callable[[Mapping[str, Any]], Truth], bool, int]]) -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     for place, (_, _, bits) in enumerate(rest):
-        for number in _numbers(bits):
+        for number in numbers(bits):
             found[number] = (*found.get(number, ()), place)
     return found
 
 
-def _numbers(bits: int) -> Iterator[int]:
+def numbers(bits: int) -> list[int]:
+    """The places of the bits that are set, in order."""
+    found = []
     while bits:
         lowest = bits & -bits
-        yield lowest.bit_length() - 1
+        found.append(lowest.bit_length() - 1)
         bits ^= lowest
+    return found
 
 
 def _demands(rule: Rule, part: Part) -> Iterator[_Demand]:
@@ -171,7 +174,7 @@ def _of_condition(condition: Condition, negated: bool) -> _Demand:
     word = condition.operator
     if word == "matches" and plain_patterns(wanted):
         return plain._replace(texts=_exact(values), patterns=_patterns(values))
-    if word in ("==", "!=") and not isinstance(wanted, tuple) or word in ("in", "not_in") and isinstance(wanted, tuple):
+    if word in (("in", "not_in") if isinstance(wanted, tuple) else ("==", "!=")):
         return plain._replace(texts=values, negated=negated is (word in ("==", "in")))
     return plain._replace(texts=values) if word == "contains" and not isinstance(wanted, tuple) else plain
 

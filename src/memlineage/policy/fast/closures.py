@@ -192,11 +192,15 @@ def age_marks(comparisons: Iterable[Compare]) -> list[int]:
 
 def _first_age(seconds: float, reached: Callable[[float, float], bool]) -> int:
     """The interpreter's own division, which rounds, decides where the mark is."""
-    low, high = -2 * WIDEST, 2 * WIDEST
-    while low < high:
+    if not -WIDEST <= seconds * SECOND_US <= WIDEST:
+        return WIDEST if seconds > 0 else -WIDEST
+    low = high = round(seconds * SECOND_US)
+    step = 1
+    while reached(low / SECOND_US, seconds):
+        low, step = low - step, 2 * step
+    while not reached(high / SECOND_US, seconds):
+        high, step = high + step, 2 * step
+    while high - low > 1:
         middle = (low + high) // 2
-        if reached(middle / SECOND_US, seconds):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+        low, high = (low, middle) if reached(middle / SECOND_US, seconds) else (middle, high)
+    return high

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from memlineage.policy.facts import Facts, Notes
 from memlineage.policy.interpreter import Truth, conjunction, fits, holds
 from memlineage.policy.kinds import CHANGING, Origin
-from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Mode, Not, Operand, Rule, Severity
+from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Mode, Not, Rule, Severity, TimeSince
 
 __all__ = [
     "ABOUT_ONE_UNIT",
@@ -42,7 +42,7 @@ def marked(mask: bytes) -> int:
     return int.from_bytes(mask[HEAD:], "little")
 
 
-def sides_of(comparison: Compare) -> list[Operand]:
+def sides_of(comparison: Compare) -> list[Field | TimeSince]:
     """What a comparison looks up."""
     sides = (comparison.left, comparison.right)
     return [side for side in sides if side is not None and not isinstance(side, Literal)]

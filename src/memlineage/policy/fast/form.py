@@ -5,15 +5,15 @@
    answer them alike get the decision that was made for the first of them.
 3. What is not in the table is decided by `combining`, on these few rules.
 
-Rules that ask for approval hash the arguments of a call, so where one is among them it is decided each time. All that is
-remembered is bounded, and begun anew when it is full. Threads may share a form: at worst two of them work out the
+Rules that ask for approval hash the arguments of a call, so where one is among them it is decided each time. All that
+is remembered is bounded, and begun anew when it is full. Threads may share a form: at worst two of them work out the
 same thing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,11 +21,10 @@ import msgspec
 from memlineage.policy.combining import Request, decide
 from memlineage.policy.decision import Budget, Decision
 from memlineage.policy.facts import Facts, look_up
-from memlineage.policy.fast.classifier import Classifier
+from memlineage.policy.fast.classifier import Classifier, numbers
 from memlineage.policy.fast.closures import looking
 from memlineage.policy.fast.fields import ASKED, FIXED, HEAD, marked, may_matter
-from memlineage.policy.fast.questions import SHORT, Place, Question, by_place, question_of
-from memlineage.policy.kinds import Origin
+from memlineage.policy.fast.questions import SHORT, Judged, Place, Question, by_place, judged_in, question_of
 from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import Consequence, Rule
 
@@ -33,7 +32,7 @@ __all__ = ["Asked", "FastForm", "Table"]
 
 _REQUESTS: Final = 1024
 _WAYS: Final = 16_384
-_TABLES: Final = 2_048
+_TABLES: Final = 4_096
 _DECISIONS: Final = 16_384
 """What is remembered at most: requests, ways from request and mask to a table, tables, and decisions in all of them."""
 
@@ -59,6 +58,7 @@ class FastForm:
         self._verbs: dict[str, _Verb] = {}
         self._ways: dict[tuple[Asked, bytes], _Way] = {}
         self._tables: dict[tuple[str, int], Table] = {}
+        self._parts: list[tuple[Judged, ...] | None] = [None] * len(rules)
         self._learned = 0
 
     def mask(self, unit: Mapping[str, Any]) -> bytes:
@@ -114,18 +114,24 @@ class FastForm:
         if table is None:
             if len(self._tables) >= _TABLES:
                 self._forget()
-            rules = self.policies.rules
-            table = self._tables[key] = Table(
-                tuple(rules[number] for number in range(len(rules)) if bits >> number & 1)
-            )
+            chosen = numbers(bits)
+            rules = tuple([self.policies.rules[number] for number in chosen])
+            table = self._tables[key] = Table(rules, [one for number in chosen for one in self._judged(number)])
         return table
+
+    def _judged(self, number: int) -> tuple[Judged, ...]:
+        known = self._parts[number]
+        if known is None:
+            known = self._parts[number] = judged_in(self.policies.rules[number])
+        return known
 
     def _begun(self, action: str) -> _Verb | None:
         named = self.deciding.by_request.get(action)
         if named is None or not self.deciding.rules:
             return None
         bits = _bits(self.policies.rules, lambda rule: action in rule.on) & self._kept
-        return self._verbs.setdefault(action, _Verb(action, self.policies.rules, bits))
+        judged = [one for number in numbers(bits) for one in self._judged(number)]
+        return self._verbs.setdefault(action, _Verb(action, self.policies.rules, bits, judged))
 
     def _way(self, asked: Asked, mask: bytes | None, request: Request, facts: Facts, budget: Budget | None) -> _Way:
         if mask is None or not self.is_current(mask):
@@ -178,10 +184,10 @@ class Table:
         moving: the questions that a unit, and what the request says of it, answer.
     """
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[Rule, ...], judged: Iterable[Judged]) -> None:
         self.rules = rules
         self._each = any(rule.action is Consequence.REQUIRE_APPROVAL for rule in rules)
-        places = by_place(rules)
+        places = by_place(judged)
         self.moving = tuple(question_of(place, about) for place, about in places.items() if not place.asked)
         self._asked = tuple(question_of(place, about) for place, about in places.items() if place.asked)
         self._untils = sorted({rule.until_us for rule in rules if rule.until_us is not None})
@@ -220,15 +226,15 @@ class _Way:
 class _Verb:
     """All rules that name one verb, by what requests say."""
 
-    def __init__(self, action: str, rules: tuple[Rule, ...], bits: int) -> None:
+    def __init__(self, action: str, rules: tuple[Rule, ...], bits: int, judged: Iterable[Judged]) -> None:
         self._action = action
         self._bits = bits
-        named = [rule for number, rule in enumerate(rules) if bits >> number & 1]
-        places = by_place(named)
+        named = [rules[number] for number in numbers(bits)]
+        places = by_place(judged)
         self._questions = tuple(_said(place, about) for place, about in places.items() if place.asked)
         self._classifier = Classifier(rules, ASKED)
         self._untils = sorted({rule.until_us for rule in named if rule.until_us is not None})
-        self._over = [_bits(rules, lambda rule, at=at: rule.until_us == at) for at in self._untils]
+        self._over = [_bits(rules, _ends(at)) for at in self._untils]
         self._domains = {name: _bits(rules, _of_layer(1, name)) for name in _names(named, rank=1)}
         self._sessions = {name: _bits(rules, _of_layer(2, name)) for name in _names(named, rank=2)}
         self._known: dict[Hashable, Asked] = {}
@@ -286,6 +292,10 @@ def _of_layer(rank: int, name: str) -> Callable[[Rule], bool]:
     return lambda rule: rule.layer.rank == rank and rule.layer.name == name
 
 
+def _ends(at: int) -> Callable[[Rule], bool]:
+    return lambda rule: rule.until_us == at
+
+
 def _session(request: Request, facts: Facts) -> Any:
     return facts.context.get("session") if request.session is None else request.session
 
@@ -323,7 +333,7 @@ def _affordable(budget: Budget | None) -> Hashable:
 _AMOUNTS: Final = frozenset({int, float, type(None)})
 
 
-def _said(place: Place, about: list[Any]) -> Question:
+def _said(place: Place, about: Sequence[Judged]) -> Question:
     """What the request says there, as it says it: it is asked of all rules at once, and worked out for few of them."""
     if not place.path or place.how not in ("text", "texts", "any"):
         return question_of(place, about)
@@ -332,8 +342,10 @@ def _said(place: Place, about: list[Any]) -> Question:
     def ask(facts: Facts) -> Hashable:
         value = look(facts.context)
         kind = type(value)
-        if value is None or (kind is str and len(value) <= SHORT):
-            return value
+        if value is None:
+            return None
+        if kind is str and len(value) <= SHORT:
+            return str(value)
         if kind is bool or kind is float or (kind is int and -(1 << 62) <= value <= 1 << 62):
             return kind, value
         return object()

@@ -5,9 +5,9 @@ all questions alike get the same decision, but for its id and the unit it names.
 
 A question is asked for as little as decides, and once for each field. Of names with few values (booleans, ranks, what
 the language lists) the answer is the value. Of a number or an age it is the *cell* between two marks of the
-comparisons that read it (`closures`). Of all others it is what became of these comparisons, and of the parts of targets:
-whether they hold, what was missing, what went wrong. So an age, a number or a name that is different every time still
-leaves few answers.
+comparisons that read it (`closures`). Of all others it is what became of these comparisons, and of the parts of
+targets: whether they hold, what was missing, what went wrong. So an age, a number or a name that is different every
+time still leaves few answers.
 
 A value of few that has a type which is not expected is like no other value: the request is judged, and never found
 again. Any other that is unexpected is put before the interpreter.
@@ -16,7 +16,7 @@ again. Any other that is unexpected is put before the interpreter.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from memlineage.model.principal import Authority, Integrity
@@ -26,9 +26,21 @@ from memlineage.policy.fast.closures import WIDEST, age_marks, cell_of, looking,
 from memlineage.policy.fast.fields import ABOUT_ONE_UNIT, sides_of
 from memlineage.policy.interpreter import Truth, fits, holds
 from memlineage.policy.kinds import RANKS, Kind, Origin, spec_of
-from memlineage.policy.rule import All, AnyOf, Compare, Condition, Consequence, Literal, Not, Rule, TimeSince
+from memlineage.policy.rule import All, AnyOf, Compare, Condition, Consequence, Not, Rule, TimeSince
 
-__all__ = ["FEW_TYPES", "SHORT", "Leaf", "Place", "Question", "TargetPart", "by_place", "leaves", "question_of"]
+__all__ = [
+    "FEW_TYPES",
+    "SHORT",
+    "Judged",
+    "Leaf",
+    "Place",
+    "Question",
+    "TargetPart",
+    "by_place",
+    "judged_in",
+    "leaves",
+    "question_of",
+]
 
 Question = Callable[[Facts], Hashable]
 
@@ -93,23 +105,54 @@ def _comparisons(condition: Condition | None) -> Iterator[Compare]:
         yield condition
 
 
-def by_place(rules: Iterable[Rule]) -> dict[Place, list[Leaf]]:
-    """What is judged, by the place where it looks."""
-    found: dict[Place, dict[str, Leaf]] = {}
-    for rule in rules:
-        if rule.action is Consequence.REFRESH and rule.cost is None:
-            found.setdefault(Place(Origin.CONTEXT, "refresh_cost", "few"), {})
-        for leaf in leaves(rule):
-            for place in _places(leaf):
-                found.setdefault(place, {})[repr(leaf)] = leaf  # not the value itself, to which `1` and `True` are one
+class Judged(NamedTuple):
+    """A leaf at a place where it looks.
+
+    Attributes:
+        place: one of its places.
+        key: tells it from leaves that are not the same.
+        leaf: what is judged; None where only the value itself counts.
+        of_nothing: what becomes of it where there is nothing.
+        marks: where a comparison of a number or an age changes.
+    """
+
+    place: Place
+    key: str
+    leaf: Leaf | None
+    of_nothing: Hashable
+    marks: tuple[float, ...]
+
+
+def judged_in(rule: Rule) -> tuple[Judged, ...]:
+    """Everything that a decision by this rule depends on, what the layer and `until` say apart."""
+    found = []
+    if rule.action is Consequence.REFRESH and rule.cost is None:
+        found.append(Judged(Place(Origin.CONTEXT, "refresh_cost", "few"), "", None, None, ()))
+    nothing = Facts(now_us=0)
+    for leaf in leaves(rule):
+        key, of_nothing = repr(leaf), _outcome(leaf, nothing)  # not the value itself, to which `1` and `True` are one
+        found += [Judged(place, key, leaf, of_nothing, _marks(place, leaf)) for place in _places(leaf)]
+    return tuple(found)
+
+
+def by_place(judged: Iterable[Judged]) -> dict[Place, list[Judged]]:
+    """What is judged, by the place where it looks, each once."""
+    found: dict[Place, dict[str, Judged]] = {}
+    for one in judged:
+        found.setdefault(one.place, {})[one.key] = one
     return {place: list(known.values()) for place, known in found.items()}
+
+
+def _marks(place: Place, leaf: Leaf) -> tuple[float, ...]:
+    if not isinstance(leaf, Compare) or place.how not in ("number", "age"):
+        return ()
+    return tuple(marks_of([leaf]) if place.how == "number" else age_marks([leaf]))
 
 
 def _places(leaf: Leaf) -> list[Place]:
     if isinstance(leaf, TargetPart):
-        return [
-            Place(leaf.origin, leaf.name, "texts" if leaf.name == "tags" else _how(leaf.origin, leaf.name, Kind.TEXT))
-        ]
+        kind = Kind.TEXTS if leaf.name == "tags" else Kind.TEXT
+        return [Place(leaf.origin, leaf.name, _how(leaf.origin, leaf.name, kind))]
     sides = sides_of(leaf)
     places = []
     for side in sides:
@@ -131,21 +174,19 @@ def _how(origin: Origin, path: str, kind: Kind) -> str:
     return {Kind.TEXT: "text", Kind.TEXTS: "texts"}.get(kind, "any")
 
 
-def question_of(place: Place, about: list[Leaf]) -> Question:
-    """The question that tells apart what these leaves tell apart, which all look at this place."""
-    judge = _judge(about)
+def question_of(place: Place, about: Sequence[Judged]) -> Question:
+    """The question that tells apart what these tell apart, which all look at this place."""
+    judge = _judge([one.leaf for one in about if one.leaf is not None])
     if place.origin is None or not place.path:
         return judge
     look = _looking(place.origin, place.path)
     if place.how == "few":
         spec = spec_of(place.origin, place.path)
         return _value(look, FEW_TYPES[spec.kind if spec is not None else Kind.TEXT])
-    of_nothing = judge(Facts(now_us=0))
-    comparisons = [leaf for leaf in about if isinstance(leaf, Compare)]
-    if place.how == "number":
-        return _number(look, marks_of(comparisons), judge, of_nothing)
-    if place.how == "age":
-        return _age(look, age_marks(comparisons), judge, of_nothing)
+    of_nothing = tuple([one.of_nothing for one in about])
+    if place.how in ("number", "age"):
+        marks = sorted({mark for one in about for mark in one.marks})
+        return (_number if place.how == "number" else _age)(look, marks, judge, of_nothing)
     if place.how == "text":
         return _text(look, judge, of_nothing)
     if place.how == "texts":
@@ -169,7 +210,7 @@ def _source(facts: Facts, origin: Origin) -> Mapping[str, Any] | None:
     return source
 
 
-def _judge(about: list[Leaf]) -> Question:
+def _judge(about: Sequence[Leaf]) -> Question:
     def ask(facts: Facts) -> Hashable:
         return tuple([_outcome(leaf, facts) for leaf in about])
 
@@ -196,7 +237,7 @@ def _value(look: Callable[[Facts], Any], types: frozenset[type]) -> Question:
     return ask
 
 
-def _number(look: Callable[[Facts], Any], marks: list[float], judge: Question, of_nothing: Hashable) -> Question:
+def _number(look: Callable[[Facts], Any], marks: Sequence[float], judge: Question, of_nothing: Hashable) -> Question:
     def ask(facts: Facts) -> Hashable:
         value = look(facts)
         if value is None:
@@ -211,7 +252,7 @@ def _number(look: Callable[[Facts], Any], marks: list[float], judge: Question, o
 _NUMBERS: Final = frozenset({int, float})
 
 
-def _age(look: Callable[[Facts], Any], marks: list[int], judge: Question, of_nothing: Hashable) -> Question:
+def _age(look: Callable[[Facts], Any], marks: Sequence[float], judge: Question, of_nothing: Hashable) -> Question:
     def ask(facts: Facts) -> Hashable:
         since, now = look(facts), facts.now_us
         if since is None:
