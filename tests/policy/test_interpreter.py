@@ -107,6 +107,8 @@ def test_the_truth_of_a_condition(condition, expected):
         ("tags", "fare"),
         ("kind", 5),
         ("lineage.timestamp", "yesterday"),
+        pytest.param("confidence", 10**400, id="a huge number"),
+        pytest.param("lineage.timestamp", -(10**400), id="a huge time"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_an_error_and_unknown_and_its_value_stays_out_of_the_message(field, value):

@@ -90,6 +90,8 @@ RANKS: Final[dict[Kind, type[enum.IntEnum]]] = {
 }
 """Kinds compared by rank and written by name."""
 
+_BITS: Final = 1000
+"""Integers of more bits are no numbers here: they cannot be divided, nor compared with a duration."""
 _TEXT: Final = Spec(Kind.TEXT)
 _NUMBER: Final = Spec(Kind.NUMBER)
 _BOOLEAN: Final = Spec(Kind.BOOLEAN)
@@ -202,7 +204,9 @@ def _family(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value.bit_length() <= _BITS
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _scalar(value: Any) -> Any:
