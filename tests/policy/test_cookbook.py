@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memlineage.policy import Case, Document, Facts, PolicySet, Request, decide, defaults, load
+from memlineage.policy.fast.form import FastForm
 
 COOKBOOK = Path(__file__).resolve().parents[2] / "docs" / "cookbook"
 PAGE = COOKBOOK.with_suffix(".md")
@@ -16,12 +17,16 @@ CASES = [(name, case) for name, document in DOCUMENTS.items() for case in docume
 ORDINARY = {"in_walls": True, "actor_may_claim": True, "inspecting": False, "critical": False, "reassertion": "none"}
 
 
-def decided(document: Document, case: Case, *others: Document):
+def asked(case: Case):
     request = Request(action=case.action, domain=case.domain, session=case.session, approval=case.approval)
     facts = Facts(
         unit=case.unit, old=case.old, context=ORDINARY | case.context, lineage=case.lineage, now_us=case.now_us or 0
     )
-    return decide(PolicySet.of(document, *others), request, facts, case.budget, decision_id="d")
+    return request, facts
+
+
+def decided(document: Document, case: Case, *others: Document):
+    return decide(PolicySet.of(document, *others), *asked(case), case.budget, decision_id="d")
 
 
 def problems(case: Case, decision) -> list[str]:
@@ -61,6 +66,15 @@ def test_all_of_them_load_together():
 @pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}: {case.name}" for name, case in CASES])
 def test_a_case_is_decided_as_it_says(name, case):
     assert problems(case, decided(DOCUMENTS[name], case)) == []
+
+
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}: {case.name}" for name, case in CASES])
+def test_the_fast_form_decides_a_case_alike(name, case):
+    together = PolicySet.of(defaults(), *DOCUMENTS.values())
+    for policies in (PolicySet.of(DOCUMENTS[name]), together):
+        request, facts = asked(case)
+        slowly = decide(policies, request, facts, case.budget, decision_id="d")
+        assert FastForm(policies).decide(request, facts, case.budget, decision_id="d") == slowly
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

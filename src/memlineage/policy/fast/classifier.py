@@ -18,7 +18,7 @@ from memlineage.policy.fast.questions import FEW_TYPES, SHORT
 from memlineage.policy.glob import glob_match
 from memlineage.policy.interpreter import Truth
 from memlineage.policy.kinds import Kind, spec_of
-from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Rule
+from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Rule
 
 __all__ = ["Classifier", "numbers"]
 
@@ -167,6 +167,8 @@ def _of_condition(condition: Condition, negated: bool) -> _Demand:
     plain = _Demand(path, negated, None, (), condition)
     if not path or not isinstance(condition, Compare) or not isinstance(condition.right, Literal):
         return plain
+    if isinstance(sides[0], Field) and sides[0].kind is Kind.ANY:
+        return plain  # no index takes it, so it is judged as it was written
     wanted = condition.right.value
     values = wanted if isinstance(wanted, tuple) else (wanted,)
     if not values or not all(type(value) is str for value in values):
