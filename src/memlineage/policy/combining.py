@@ -238,7 +238,12 @@ def _combined(
     )
     if budget is None or budget.affords(decision.cost):
         return decision
-    return fall_back(decision, budget, f"it would cost {decision.cost:g}, the budget is {budget.max_cost:g}")
+    # What a narrower layer adds to the cost must not buy acceptance for what a broader one could have refreshed.
+    broadest = _broadest(standing, effects)
+    alone = [one for one in standing if one.rule.layer.rank <= broadest]
+    own = math.fsum(obligation.cost for obligation in _obligations(alone, effect, request, facts))
+    weighed = None if budget.affords(own) else budget
+    return fall_back(decision, weighed, f"it would cost {decision.cost:g}, the budget is {budget.max_cost:g}")
 
 
 def overruling(rule: Rule, grants: list[Rule]) -> Rule | None:
@@ -336,11 +341,23 @@ def _cured_by_refresh(rule: Rule) -> bool:
 
 
 def _stale_only(standing: list[Verdict], effects: list[Effect]) -> bool:
-    """Whether only soft rules that certainly hold keep it back, a refresh among them. Unknown is never accepted."""
+    """Whether only soft rules that certainly hold keep it back, a refresh among them. Unknown is never accepted.
+
+    The broadest layer that keeps it back must ask for a refresh itself: no narrower one makes what it withholds a
+    matter of cost.
+    """
     blocking = [one for one, what in zip(standing, effects, strict=True) if what > Effect.FLAG]
     known = all(one.truth is True and one.rule.severity is Severity.SOFT for one in blocking)
     about_age = {one.rule.action for one in blocking} <= {Consequence.WITHHOLD, Consequence.REFRESH}
-    return known and about_age and any(one.rule.action is Consequence.REFRESH for one in blocking)
+    broadest = _broadest(standing, effects)
+    asking = [one for one in blocking if one.rule.action is Consequence.REFRESH and one.rule.layer.rank == broadest]
+    return known and about_age and bool(asking)
+
+
+def _broadest(standing: list[Verdict], effects: list[Effect]) -> int:
+    """Rank of the broadest layer that keeps something back."""
+    ranks = [one.rule.layer.rank for one, what in zip(standing, effects, strict=True) if what > Effect.FLAG]
+    return min(ranks, default=0)
 
 
 def _cost(rule: Rule, facts: Facts) -> float:
