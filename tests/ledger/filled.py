@@ -9,7 +9,27 @@ from pathlib import Path
 import memlineage as ml
 from memlineage.engine.memory import Memory
 
-POLICY = {"memlineage": 1, "principals": {"tool:feed": "UNTRUSTED", "tool:quotes": "INTERNAL"}, "rules": []}
+POLICY = {
+    "memlineage": 1,
+    "principals": {"tool:feed": "UNTRUSTED", "tool:quotes": "INTERNAL"},
+    "rules": [  # they change nothing, and make masks differ
+        {"name": "quoted", "target": {"creators": ["tool:quotes"]}, "action": "flag", "mode": "shadow"},
+        {
+            "name": "unsure",
+            "on": "read",
+            "action": "flag",
+            "mode": "shadow",
+            "condition": [{"field": "confidence"}, "<", 0.5],
+        },
+        {
+            "name": "first",
+            "on": "read",
+            "action": "flag",
+            "mode": "shadow",
+            "condition": [{"field": "version"}, "==", 1],
+        },
+    ],
+}
 CREATORS = ["user:alice", "tool:quotes", "tool:feed", "reasoning", "agent:planner", "external:mail"]
 LEVELS = ["UNTRUSTED", "INTERNAL", "TRUSTED"]
 REFUSED = (ml.PolicyViolationError, ml.InvalidInputError, ml.CycleError, ml.ConflictError)

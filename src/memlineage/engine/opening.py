@@ -10,17 +10,17 @@ import msgspec
 import orjson
 
 from memlineage.engine.core import Core
-from memlineage.engine.facts import unit_facts
-from memlineage.engine.generation import Generation
+from memlineage.engine.generation import Generation, kept_policies
+from memlineage.engine.limits import new_limits
 from memlineage.errors import InvalidInputError, StoreError
 from memlineage.model.principal import HOST, default_level
-from memlineage.policy import Document, Facts, PolicySet, defaults, load, valid_until
+from memlineage.policy import Document, PolicySet, defaults, load
+from memlineage.policy.freshness import same_limits
 from memlineage.recall.embedders import by_name
 from memlineage.recall.embedding import Embedder, embed_texts, to_blob
 from memlineage.store.database import FORMAT, Database, fetch
 from memlineage.store.records import RECORD_LAYOUT, EventKind
 from memlineage.store.sql import QUERIES
-from memlineage.store.units import read_units
 from memlineage.store.writer import Writer
 
 __all__ = [
@@ -152,6 +152,7 @@ def _admit(policies: PolicySet, writer: Writer) -> None:
     known = writer.connection.execute("SELECT value FROM meta WHERE name = 'policy'").get
     if known == policies.revision:
         return
+    before = kept_policies(writer.connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
     if known is None:  # the first event of all says how the rest is to be read
         writer.event(EventKind.SETTING, {"format": FORMAT, "record": RECORD_LAYOUT})
     seq = writer.event(EventKind.POLICY, {"revision": policies.revision})
@@ -164,7 +165,8 @@ def _admit(policies: PolicySet, writer: Writer) -> None:
     )
     _register_levels(policies, writer)
     writer.recount()
-    _renew_limits(policies, writer)
+    if before is None or before.revision != known or not same_limits(before, policies):
+        _renew_limits(policies, writer)
     writer.settle()
 
 
@@ -189,21 +191,8 @@ def _renew_limits(policies: PolicySet, writer: Writer) -> None:
     What time had ended under the limits before, and would not have under these, is taken back.
     """
     ended = dict(fetch(writer.connection, QUERIES["ended_by_time"]))
-    last = 0
-    while True:
-        numbers = [
-            n
-            for (n,) in writer.connection.execute(
-                "SELECT n FROM version WHERE n > ? ORDER BY n LIMIT ?", (last, _BATCH)
-            )
-        ]
-        if not numbers:
-            return
-        for n, unit in read_units(writer.connection, writer.names, writer.states, numbers).items():
-            by_policy = valid_until(policies, Facts(unit=unit_facts(unit), now_us=writer.now_us))
-            own = writer.connection.execute("SELECT expires_us, valid_to_us FROM version WHERE n = ?", (n,)).get
-            limit = min((t for t in (*own, by_policy) if t is not None), default=None)
-            writer.connection.execute("UPDATE version SET valid_until = ?2 WHERE n = ?1", (n, limit))
-            if n in ended and (limit is None or limit > writer.now_us):
-                writer.lift_cause(n, ended[n], by=HOST, reason=None)
-        last = numbers[-1]
+    moved = list(new_limits(writer.connection, policies))
+    writer.connection.executemany("UPDATE version SET valid_until = ?2 WHERE n = ?1", moved)
+    for n, limit in moved:
+        if n in ended and (limit is None or limit > writer.now_us):
+            writer.lift_cause(n, ended[n], by=HOST, reason=None)

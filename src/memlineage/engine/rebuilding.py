@@ -17,7 +17,7 @@ import orjson
 from memlineage.engine.core import Core
 from memlineage.engine.generation import kept_policies
 from memlineage.engine.ledger import keys_of_events
-from memlineage.engine.limits import wrong_limits
+from memlineage.engine.limits import odd_by_policy
 from memlineage.engine.reports import RebuildReport, Watcher
 from memlineage.engine.verification import Checking
 from memlineage.errors import LedgerError, StoreError
@@ -125,9 +125,11 @@ class _Mending:
             self._connection, forms=odd["form"], vectors=odd["vector"], text=bool(odd["text"]), embed=embed
         )
         generation = self._core.generations.of(self._connection)
-        limits = [(wanted, n) for n, _, wanted in wrong_limits(self._connection, generation.policies)]
-        self._connection.executemany("UPDATE version SET valid_until = ? WHERE n = ?", limits)
-        self.repaired["version"] += len(limits)
+        odd_rows = list(odd_by_policy(self._connection, generation))
+        for column in ("valid_until", "mask"):
+            mended = [(odd.wanted, odd.n) for odd in odd_rows if odd.column == column]
+            self._connection.executemany(f"UPDATE version SET {column} = ? WHERE n = ?", mended)
+        self.repaired["version"] += len(odd_rows)
         self.repaired += mend_states(self._connection, quorum=generation.quorum)
         return tuple(left_out)
 

@@ -17,7 +17,7 @@ from memlineage.engine.core import Core
 from memlineage.engine.findings import Finding
 from memlineage.engine.generation import kept_policies
 from memlineage.engine.ledger import Against, claims_of, extends, signed_findings
-from memlineage.engine.limits import wrong_limits
+from memlineage.engine.limits import odd_by_policy
 from memlineage.engine.reports import VerifyReport, Watcher
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.store.checking.beside import check_index_file
@@ -137,8 +137,8 @@ class Checking:
             self._embedding(vectors and known == self._core.embedder_mark, left_out),
             self._tick,
         )
-        for n, stored, wanted in wrong_limits(connection, generation.policies):
-            labels.add(n, "version", f"valid_until is {stored}; by policy it is {wanted}")
+        for odd in odd_by_policy(connection, generation):
+            labels.add(odd.n, "version", odd.problem)
         return tuple(left_out)
 
     def odd_contents(self, *, vectors: bool) -> tuple[dict[str, list[int]], list[str]]:

@@ -1,4 +1,4 @@
-"""The search structures against the contents: text index, vectors, embedder, and time limits set by policy."""
+"""What is derived for searching and deciding: text index, vectors, embedder, and what follows from policy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Final
 
 import apsw
 import numpy as np
+import orjson
 
 from memlineage.engine.facts import new_facts
 from memlineage.engine.memory import Memory
 from memlineage.policy import Facts, valid_until
+from memlineage.policy.fast.fields import may_matter
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.recall.text import index_terms
 from memlineage.recall.vectors import from_blob
@@ -32,6 +34,7 @@ def searchable_findings(connection: Connection, tables: Tables, memory: Memory) 
     yield from _text(connection, tables)
     yield from _vectors(tables, memory)
     yield from _limits(tables, memory)
+    yield from _masks(connection, tables, memory)
 
 
 def _text(connection: Connection, tables: Tables) -> Iterator[str]:
@@ -115,3 +118,25 @@ def _limits(tables: Tables, memory: Memory) -> Iterator[str]:
         expected = min((limit for limit in limits if limit is not None), default=None)
         if row.valid_until != expected:
             yield f"{tables.label(n)}: valid_until is {row.valid_until}, must be {expected}"
+
+
+def _masks(connection: Connection, tables: Tables, memory: Memory) -> Iterator[str]:
+    """Which rules can matter, by the policies that are in force; by others that were, only as many bits as rules."""
+    policies = memory.policies
+    rooms = {
+        revision[:16]: (len(orjson.loads(body)["rules"]) + 7) // 8
+        for revision, body in connection.execute("SELECT revision, body FROM generation")
+    }
+    for n, row in tables.versions.items():
+        if row.mask is None:
+            continue
+        head, bits = row.mask[:8].hex(), row.mask[8:]
+        if row.content is None:
+            yield f"{tables.label(n)}: is erased and has a mask"
+        elif rooms.get(head) != len(bits):
+            yield f"{tables.label(n)}: its mask is of no policy that was in force"
+        elif head == policies.revision[:16]:
+            unit = new_facts(tables.as_written(row, competes=True), row.recorded_us)
+            expected = sum(1 << place for place, rule in enumerate(policies.rules) if may_matter(rule, unit))
+            if int.from_bytes(bits, "little") != expected:
+                yield f"{tables.label(n)}: its mask marks {bits.hex()}, must mark {expected:b}"

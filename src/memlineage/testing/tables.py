@@ -130,6 +130,7 @@ class VersionRow(msgspec.Struct, frozen=True):
     salt: bytes | None
     integrity: int
     vector: bytes | None
+    mask: bytes | None
 
 
 class EdgeRow(msgspec.Struct, frozen=True):
