@@ -42,6 +42,8 @@ __all__ = ["Refreshing", "Stale", "replaced"]
 _LEASE_US: Final = 30_000_000
 _PROCESS: Final = os.urandom(6).hex()
 _FETCHING: Final[set[str]] = set()
+_ANSWER_S: Final = 14.0
+"""How long a tool may take, in seconds: it and its backup together are done while the lease lasts."""
 _BACK_OFF_US: Final = 60_000_000
 _POLL_S: Final = 0.02
 _CARRIED: Final = frozenset({Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES})
@@ -73,6 +75,7 @@ class Refreshing:
         self._core = core
         self._enforcement = enforcement
         self._writing = writing
+        self._silent: dict[str, tuple[Tool, float]] = {}
 
     def stale_behind(self, snapshot: Snapshot, n: int, unit: Unit) -> list[Stale]:
         """What would have to be refreshed for this version to be active again."""
@@ -212,9 +215,22 @@ class Refreshing:
         """What the tool answers, then what the one that stands in for it answers, as far as they answer at all."""
         backup = self._core.tools.get(stale.tool.backup) if stale.tool.backup else None
         for tool in (stale.tool, backup):
-            value = None if tool is None or tool.refresh is None else _attempt(tool, stale.unit)
+            value = None if tool is None or tool.refresh is None else self._answer(tool, stale.unit)
             if value is not None:
                 yield value
+
+    def _answer(self, tool: Tool, unit: Unit) -> Any:
+        """What a tool answers. One that did not answer in time is left alone for a while, whatever it is asked about:
+        a reader with many stale units waits for it once.
+        """
+        silent, until = self._silent.get(tool.name, (None, 0.0))
+        if silent is tool and time.monotonic() < until:
+            return None
+        try:
+            return _attempt(tool, unit)
+        except FutureTimeoutError:
+            self._silent[tool.name] = (tool, time.monotonic() + _BACK_OFF_US / 1_000_000)
+            return None
 
     def _write(self, acting: Acting, stale: Stale, value: Any) -> Unit | None:
         """The fresh value as a new version by the same tool, through the same enforcement; None if it is refused."""
@@ -296,14 +312,14 @@ def _expired(node: Node, snapshot: Snapshot) -> bool:
 
 
 def _attempt(tool: Tool, unit: Unit) -> Any:
-    """Call a tool on a thread of its own: whatever it raises is its own failure, and it cannot hang a reader."""
+    """Call a tool on a thread of its own: whatever it raises is its own failure, and it cannot hang a reader. Raises
+    `TimeoutError` if it does not answer in time.
+    """
     assert tool.refresh is not None
     pool = ThreadPoolExecutor(1, thread_name_prefix="memlineage-refresh")
     try:
         call: Future[Any] = pool.submit(copy_context().run, tool.refresh, unit)
-        failed = call.exception(timeout=_LEASE_US / 1_000_000)
-    except FutureTimeoutError:
-        return None
+        failed = call.exception(timeout=_ANSWER_S)
     finally:
         pool.shutdown(wait=False)
     return None if failed is not None else call.result()
