@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
+import memlineage.policy
 from memlineage.errors import MemLineageError, PolicyDocumentError
 from memlineage.policy import Document, read
+
+PACKAGE = Path(memlineage.policy.__file__).parent
 
 
 def faults_of(text, source="<text>"):
@@ -184,3 +191,117 @@ def test_python_values_that_no_document_can_hold_are_refused():
     for value in ({1: 2}, {"rules": {1, 2}}, {"rules": object()}, endless):
         with pytest.raises(PolicyDocumentError):
             Document.from_dict(value)
+
+
+# Every kind --------------------------------------------------------------------------------------------------------
+
+KINDS = {
+    "alias": ("a: *b\n", 1, 4),
+    "async_too_late": ("{name: a, action: allow, on: read, mode: async}", 1, 1),
+    "bad_character": ("name: a\n# \u202e\naction: deny\n", 2, 3),
+    "bad_condition": ("{name: a, action: deny, condition: {}}", 1, 36),
+    "bad_duration": ("rules:\n- freshness: {max_age: 1y}\n", 2, 24),
+    "bad_expression": ("{name: a, action: deny, when: pinned =}", 1, 38),
+    "bad_key": ("? []\n: 1\n", 1, 3),
+    "bad_layer": ("layer: x\n", 1, 8),
+    "bad_literal": ("lists: {a: [null]}\n", 1, 12),
+    "bad_number": ("{name: a, action: deny, when: kind == 0x1}", 1, 39),
+    "bad_operand": ("{name: a, action: deny, condition: [{type: field}, exists]}", 1, 37),
+    "bad_pattern": ("{name: a, action: deny, condition: [{field: kind}, matches, [5]]}", 1, 61),
+    "bad_principal": ("principals: {robot: TRUSTED}\n", 1, 14),
+    "bad_time": ("{name: a, action: deny, until: soon, because: x}", 1, 32),
+    "constant": ("{name: a, action: deny, when: 1 < 2}", 1, 31),
+    "contradiction": ("{name: a, action: deny, level: TRUSTED}", 1, 25),
+    "duplicate_key": ("{name: a, name: b, action: deny}", 1, 11),
+    "duplicate_name": ("rules: [{name: a, action: deny}, {name: a, action: deny}]", 1, 34),
+    "empty": ("", 1, 1),
+    "missing_key": ("{name: a}", 1, 1),
+    "regex": ("{name: a, action: deny, when: \"matches(key, '^a')\"}", 1, 45),
+    "session_sets_cause": ("layer: session:s\nrules: [{name: a, action: quarantine}]\n", 2, 9),
+    "several_documents": ("name: a\naction: deny\n---\n", 3, 1),
+    "state_sets_cause": ("{name: a, action: quarantine, when: lineage.children > 1}", 1, 1),
+    "syntax": ("name: [a\n", 2, 1),
+    "tag": ("name: !a b\naction: deny\n", 1, 7),
+    "too_deep": ("a: " + "[" * 33, 1, 36),
+    "too_large": ("# " + "x" * 500_000, 1, 1),
+    "too_many": ("".join(f"k{n}: 1\n" for n in range(2_000)), 1_001, 1),
+    "type_mismatch": ("{name: a, action: deny, when: kind > 1}", 1, 31),
+    "unknown_action": ("{name: a, action: denny}", 1, 19),
+    "unknown_field": ("{name: a, action: deny, when: knd == 'a'}", 1, 31),
+    "unknown_function": ("{name: a, action: deny, when: like(kind)}", 1, 31),
+    "unknown_key": ("{name: a, action: deny, x: 1}", 1, 25),
+    "unknown_list": ("{name: a, action: deny, when: key in lists.x}", 1, 38),
+    "unknown_mode": ("{name: a, action: deny, mode: x}", 1, 31),
+    "unknown_operand": ("{name: a, action: deny, condition: [{x: kind}, exists]}", 1, 38),
+    "unknown_operator": ("{name: a, action: deny, condition: [{field: kind}, like, a]}", 1, 52),
+    "unknown_request": ("{name: a, action: deny, on: x}", 1, 29),
+    "unknown_severity": ("{name: a, action: deny, severity: x}", 1, 35),
+    "unknown_value": ("{name: a, action: deny, when: status == 'x'}", 1, 41),
+    "version": ("memlineage: 2\n", 1, 13),
+    "wrong_layer": ("layer: domain:d\nverifiers: [user]\n", 2, 1),
+    "wrong_type": ("name: a\naction: 1\n", 2, 9),
+    "wrong_value": ("coverage: 2\n", 1, 11),
+}
+# These have no line in a document: of a path, of Python values, of several documents together.
+ELSEWHERE = {"no_document", "unreadable", "bad_value", "quorum_sets_cause"}
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_each_kind_of_fault_is_found_at_its_place(code):
+    text, line, column = KINDS[code]
+    assert (code, line, column) in [(fault.code, fault.line, fault.column) for fault in faults_of(text)]
+
+
+def codes_of(source):
+    """What a module passes as the code of a fault."""
+    names = {"Fault", "Refused", "Unfit", "_add", "_fault", "_refused", "add", "add_key", "at", "choice", "stop"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in names:
+            given = [*node.args, *(word.value for word in node.keywords if word.arg == "code")]
+            for value in given:
+                if isinstance(value, ast.Constant) and re.fullmatch("[a-z]+(_[a-z]+)*", str(value.value)):
+                    yield value.value
+
+
+def codes_in_use():
+    paths = [*(PACKAGE / "language").glob("*.py"), PACKAGE / "policyset.py"]
+    found = {code for path in paths for code in codes_of(path.read_text(encoding="utf-8"))}
+    return (found | {"too_many"}) - {"lineage"}
+
+
+def test_every_kind_of_fault_is_in_the_table():
+    assert codes_in_use() == KINDS.keys() | ELSEWHERE
+
+
+def test_the_page_lists_every_kind_of_fault():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "policies.md").read_text(encoding="utf-8")
+    assert [code for code in sorted(codes_in_use()) if f"`{code}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "path"),
+    [
+        ({"rules": [{"name": 10**5_000}]}, "bad_number", "rules[0].name"),
+        ({"coverage": float("nan")}, "bad_number", "coverage"),
+        ({"rules": [{"name": object()}]}, "bad_value", "rules[0].name"),
+        ({"rules": [{1: "a"}]}, "bad_key", "rules[0]"),
+        ({"rules": ["x" * 500_001]}, "too_large", "rules[0]"),
+        ({"rules": [0] * 100_000}, "too_large", "rules[99997]"),
+    ],
+)
+def test_python_values_that_no_document_holds_are_faults_with_their_path(value, code, path):
+    with pytest.raises(PolicyDocumentError) as caught:
+        Document.from_dict(value)
+    (fault,) = caught.value.faults
+    assert (fault.code, fault.path, fault.line) == (code, path, 0)
+
+
+def test_names_that_look_the_same_are_the_same():
+    composed, apart = "\u00e9", "e\u0301"
+    for text in (
+        f"lists: {{{composed}: [a], {apart}: [b]}}",
+        f'{{"lists": {{"{composed}": ["a"], "{apart}": ["b"]}}}}',
+    ):
+        assert [fault.code for fault in faults_of(text)] == ["duplicate_key"]
+    rules = f"rules: [{{name: {composed}, action: deny}}, {{name: {apart}, action: deny}}]"
+    assert [fault.code for fault in faults_of(rules)] == ["duplicate_name"]

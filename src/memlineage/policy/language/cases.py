@@ -15,20 +15,24 @@ from memlineage.policy.kinds import CONTEXT, LINEAGE, PRINCIPALS, SAME, UNIT, Ki
 from memlineage.policy.language.faults import hint, quoted
 from memlineage.policy.language.nodes import Node, child_path, plain
 from memlineage.policy.language.principals import read_name
+from memlineage.policy.language.rules import MAX_COST
 from memlineage.policy.language.shape import Shape
 from memlineage.policy.rule import Place, Verb
 
-__all__ = ["CASE_KEYS", "REQUEST_KEYS", "Case", "read_cases"]
+__all__ = ["CASE_KEYS", "FREE", "NEEDED_KEYS", "REQUEST_KEYS", "Case", "read_cases"]
 
 CASE_KEYS: Final = (
     *("name", "unit", "old", "request", "lineage", "budget"),
     *("effect", "rules", "not_rules", "determining", "score", "cost", "obligations"),
 )
 """Keys of one case."""
+NEEDED_KEYS: Final = ("request", "effect")
+"""Those without which a case shows nothing."""
 REQUEST_KEYS: Final = ("action", "domain", "session", "now", "approval")
 """Keys of a request beside the names of `context`."""
 _TABLES: Final = {Origin.CONTEXT: CONTEXT, Origin.LINEAGE: LINEAGE}
-_FREE: Final = {Origin.UNIT: "metadata", Origin.OLD: "metadata", Origin.CONTEXT: "arguments"}
+FREE: Final = {Origin.UNIT: "metadata", Origin.OLD: "metadata", Origin.CONTEXT: "arguments"}
+"""Under which key anything may stand, by where a case says it."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +87,7 @@ def read_cases(shape: Shape, node: Node) -> tuple[Case, ...]:
 
 
 def _case(shape: Shape, node: Node) -> Case:
-    found = shape.mapping(node, CASE_KEYS, required=("request", "effect"))
+    found = shape.mapping(node, CASE_KEYS, required=NEEDED_KEYS)
     word = shape.choice(found["effect"], list(Effect), "unknown_value") if "effect" in found else None
     said: dict[str, Any] = _request(shape, found["request"]) if "request" in found else {}
     for key, origin in (("unit", Origin.UNIT), ("old", Origin.OLD), ("lineage", Origin.LINEAGE)):
@@ -92,7 +96,7 @@ def _case(shape: Shape, node: Node) -> Case:
     for key in ("rules", "not_rules"):
         if key in found:
             said[key] = tuple(shape.text(item) for item in shape.items(found[key]))
-    for key, most in (("score", 1.0), ("cost", 1e12)):
+    for key, most in (("score", 1.0), ("cost", MAX_COST)):
         if key in found:
             said[key] = shape.number(found[key], least=0, most=most)
     if "budget" in found:
@@ -138,7 +142,7 @@ def _request(shape: Shape, node: Node) -> dict[str, Any]:
 def _budget(shape: Shape, node: Node) -> Budget:
     found = shape.mapping(node, Budget.__struct_fields__)
     return Budget(
-        max_cost=shape.number(found["max_cost"], least=0, most=1e12) if "max_cost" in found else None,
+        max_cost=shape.number(found["max_cost"], least=0, most=MAX_COST) if "max_cost" in found else None,
         min_score=shape.number(found["min_score"], least=0, most=1) if "min_score" in found else 1.0,
     )
 
@@ -153,10 +157,10 @@ def _values(shape: Shape, node: Node, origin: Origin, more: tuple[str, ...] = ()
     for name, item in _named(node, origin):
         path = SAME.get(name, name) if table is UNIT else name
         spec = spec_of(origin, path)
-        if path == _FREE.get(origin):
+        if path == FREE.get(origin):
             given[path] = plain(item) if shape.mapping(item, item.value if isinstance(item.value, dict) else ()) else {}
         elif spec is None:
-            known = {*table, *more, *filter(None, [_FREE.get(origin)])}
+            known = {*table, *more, *filter(None, [FREE.get(origin)])}
             message = f"unknown {origin} field {quoted(name)}; {hint(name, known)}"
             shape.faults.add_key(item, "unknown_field", message)
         elif path in given:

@@ -31,18 +31,18 @@ from memlineage.policy.language.expression import read_expression
 from memlineage.policy.language.faults import hint, quoted
 from memlineage.policy.language.nodes import Node, Scalar
 from memlineage.policy.language.principals import read_name, read_patterns
-from memlineage.policy.language.shape import Shape
+from memlineage.policy.language.shape import MAX_TEXT, Shape
 from memlineage.policy.patterns import REGEX, RegexError, check_regex
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Operand, TimeSince
 
-__all__ = ["ConditionReader"]
+__all__ = ["NAME_KEYS", "OPERATORS", "TYPES", "ConditionReader"]
 
 _ORDER: Final = frozenset({">", ">=", "<", "<="})
 _EQUALITY: Final = frozenset({"==", "!="})
-_OPERATORS: Final = _ORDER | _EQUALITY | {"in", "not_in", "contains", "matches", "exists"}
+OPERATORS: Final = _ORDER | _EQUALITY | {"in", "not_in", "contains", "matches", "exists"}
 _ORDERED: Final = frozenset({Kind.NUMBER, Kind.SECONDS, Kind.TIME, Kind.ANY, *RANKS})
-_TYPES: Final = frozenset({*ORIGINS, "literal", "time_since", "list"})
-_NAME_KEYS: Final = ("memory_field", "field", "name", "key")
+TYPES: Final = frozenset({*ORIGINS, "literal", "time_since", "list"})
+NAME_KEYS: Final = ("memory_field", "field", "name", "key")
 _STAND_IN: Final[Condition] = All(())
 _ANY: Final = Literal(value="?", kind=Kind.ANY)
 
@@ -92,7 +92,7 @@ class ConditionReader:
         return self._comparison(node, items[1], items[0], items[2] if len(items) == 3 else None)
 
     def _comparison(self, node: Node, word: Node, left_node: Node, right_node: Node | None) -> Condition:
-        operator = self.shape.choice(word, _OPERATORS, "unknown_operator")
+        operator = self.shape.choice(word, OPERATORS, "unknown_operator")
         left = self._operand(left_node)
         right = self._operand(right_node) if right_node is not None else None
         if operator is None or left is None or (right is None and right_node is not None):
@@ -120,15 +120,15 @@ class ConditionReader:
             return self._literal(node)
         if len(node.value) == 1 and "type" not in node.value:
             ((kind, inner),) = node.value.items()
-            if kind not in _TYPES:
-                self.faults.add_key(inner, "unknown_operand", f"unknown operand {quoted(kind)}; {hint(kind, _TYPES)}")
+            if kind not in TYPES:
+                self.faults.add_key(inner, "unknown_operand", f"unknown operand {quoted(kind)}; {hint(kind, TYPES)}")
                 return None
             return self._literal(inner) if kind == "literal" else self._named(kind, inner)
-        found = self.shape.mapping(node, ("type", "value", *_NAME_KEYS), required=("type",))
-        word = self.shape.choice(found["type"], _TYPES, "unknown_operand") if "type" in found else None
+        found = self.shape.mapping(node, ("type", "value", *NAME_KEYS), required=("type",))
+        word = self.shape.choice(found["type"], TYPES, "unknown_operand") if "type" in found else None
         if word is None:
             return None
-        wanted = ("value",) if word == "literal" else _NAME_KEYS
+        wanted = ("value",) if word == "literal" else NAME_KEYS
         given = [found[key] for key in found if key in wanted]
         if len(given) != 1 or len(found) != 2:
             self.faults.add(node, "bad_operand", f"an operand of type {word!r} needs {wanted[0]!r} and nothing else")
@@ -175,11 +175,21 @@ class ConditionReader:
             if not items or any(item is None or isinstance(item, tuple | dict) for item in items):
                 self.faults.add(node, "bad_literal", "a list of values must hold texts, numbers or booleans")
                 return None
+            if not all(self._short_enough(item) for item in node.value):
+                return None
             return Literal(value=items, kind=Kind.LIST)
         if node.value is None or isinstance(node.value, dict):
             self.faults.add(node, "bad_literal", "nothing compares with null; use the operator 'exists'")
             return None
-        return Literal(value=node.value, kind=_kind_of(node.value))
+        return Literal(value=node.value, kind=_kind_of(node.value)) if self._short_enough(node) else None
+
+    def _short_enough(self, node: Node) -> bool:
+        long = isinstance(node.value, str) and len(node.value) > MAX_TEXT
+        if long:
+            self.faults.add(
+                node, "too_large", f"a text to compare with has at most {MAX_TEXT:,} characters; shorten it"
+            )
+        return not long
 
     def _fit(self, operand: Operand, other: Operand, node: Node, operator: str) -> Operand:
         """A literal, read as the kind of what it is compared with."""

@@ -12,24 +12,25 @@ from memlineage.errors import InvalidInputError, PolicyDocumentError
 from memlineage.model.principal import Integrity, parse_principal
 from memlineage.policy.language.cases import Case, read_cases
 from memlineage.policy.language.conditions import ConditionReader
-from memlineage.policy.language.faults import Fault, Faults, refuse
-from memlineage.policy.language.nodes import Node, from_python, plain
+from memlineage.policy.language.faults import Enough, Faults, refuse, seen_alike
+from memlineage.policy.language.nodes import Node, Unfit, from_python, plain
 from memlineage.policy.language.principals import read_patterns
 from memlineage.policy.language.rules import COMMON_KEYS, RuleReader
-from memlineage.policy.language.shape import Shape
-from memlineage.policy.language.shortforms import SHORT_FORMS, Expansion
+from memlineage.policy.language.shape import MAX_TEXT, Shape
+from memlineage.policy.language.shortforms import SHORT_FORMS, WITH_ON, Expansion
 from memlineage.policy.rule import Layer, Rule, SensitiveAction
 
-__all__ = ["DOCUMENT_KEYS", "Case", "Document", "build", "rule"]
+__all__ = ["BARE", "DOCUMENT_KEYS", "FORMAT", "Case", "Document", "build", "rule"]
 
 DOCUMENT_KEYS: Final = (
     *("memlineage", "layer", "description", "principals", "verifiers", "lists", "rules", "tests", "coverage"),
 )
 """Keys of a document."""
+FORMAT: Final = 1
+"""Version of the format."""
+BARE: Final = frozenset({"name", "action", "condition", "when", "target", *SHORT_FORMS})
+"""Keys by which a rule alone is told from a document."""
 _UNUSABLE: Final = re.compile("[\x00\ud800-\udfff]")
-_BARE: Final = frozenset({"name", "action", "condition", "target", *SHORT_FORMS})
-# Where a request is named once and several rules differ in what they judge, `on` would break the form.
-_WITH_ON: Final = frozenset({"source", "freshness", "dependency_consistency"})
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,15 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     def from_dict(cls, value: Mapping[str, Any], *, source: str = "<python>") -> Self:
         """A document from plain Python values, with the checks of a file. Raises `PolicyDocumentError`."""
         faults = Faults(source)
-        document = build(_nodes(value, source), faults)
+        try:
+            document = build(from_python(value), faults)
+        except Unfit as unfit:
+            faults.at(0, 0, unfit.path, unfit.code, unfit.message)
+            refuse(faults.found)
+            raise
+        except Enough:
+            refuse(faults.found)
+            raise
         refuse(faults.found)
         return cls(**{name: getattr(document, name) for name in cls.__struct_fields__})
 
@@ -84,13 +93,13 @@ def build(node: Node, faults: Faults) -> Document:
     """The document, whose value means nothing if faults were added."""
     shape = Shape(faults)
     _check_characters(node, faults)
-    if isinstance(node.value, dict) and "rules" not in node.value and _BARE & set(node.value):
+    if isinstance(node.value, dict) and "rules" not in node.value and BARE & set(node.value):
         node = Node({"rules": Node((node,), node.line, node.column, "rules")}, node.line, node.column, "")
     found = shape.mapping(node, DOCUMENT_KEYS)
     if node.value in ({}, None):
         faults.add(node, "empty", "the document is empty; write at least one rule, or remove the file")
-    if "memlineage" in found and plain(found["memlineage"]) != 1:
-        faults.add(found["memlineage"], "version", "this version reads documents with memlineage: 1")
+    if "memlineage" in found and repr(plain(found["memlineage"])) != repr(FORMAT):
+        faults.add(found["memlineage"], "version", f"this version reads documents with memlineage: {FORMAT}")
     layer = _layer(shape, found["layer"]) if "layer" in found else Layer()
     for key in ("principals", "verifiers"):
         if key in found and layer.rank:
@@ -114,14 +123,6 @@ def build(node: Node, faults: Faults) -> Document:
         tests=read_cases(shape, found["tests"]) if "tests" in found else (),
         coverage=shape.number(found["coverage"], least=0, most=1) if "coverage" in found else None,
     )
-
-
-def _nodes(value: object, source: str) -> Node:
-    try:
-        return from_python(value)
-    except ValueError as error:
-        fault = Fault(source=source, line=0, column=0, path="", code="bad_value", message=str(error))
-        raise PolicyDocumentError(str(fault), (fault,)) from None
 
 
 def _check_characters(node: Node, faults: Faults) -> None:
@@ -158,6 +159,10 @@ def _lists(shape: Shape, node: Node) -> dict[str, tuple[Any, ...]]:
             shape.faults.add(
                 item, "bad_literal", "a list must hold at least one text, number or boolean, and only those"
             )
+        for element in shape.items(item):
+            if isinstance(element.value, str) and len(element.value) > MAX_TEXT:
+                message = f"a text of a list has at most {MAX_TEXT:,} characters; shorten it"
+                shape.faults.add(element, "too_large", message)
         lists[name] = values
     return lists
 
@@ -182,7 +187,7 @@ def _entry(reader: RuleReader, node: Node) -> Expansion:
         made = reader.plain(node)
         return Expansion(rules=() if made is None else (made,))
     form = forms[0]
-    known = {key for key in COMMON_KEYS if key != "on" or form in _WITH_ON}
+    known = {key for key in COMMON_KEYS if key != "on" or form in WITH_ON}
     found = reader.shape.mapping(node, {*known, form})
     draft = reader.draft(node, found, form)
     expansion = SHORT_FORMS[form](reader, found[form], draft)
@@ -195,8 +200,8 @@ def _check_names(faults: Faults, expansions: list[tuple[Node, Expansion]]) -> No
     seen: set[str] = set()
     for node, expansion in expansions:
         for made in expansion.rules:
-            if made.name in seen and made.name != "?":
-                faults.add(
-                    node, "duplicate_name", f"there are two rules {made.name!r}; give one of them another 'name'"
-                )
-            seen.add(made.name)
+            name = seen_alike(made.name)
+            if name in seen and name != "?":
+                message = f"there are two rules {made.name!r}; give one of them another 'name'"
+                faults.add(node, "duplicate_name", message)
+            seen.add(name)

@@ -71,8 +71,7 @@ def read_expression(node: Node, lists: Mapping[str, tuple[Any, ...]], faults: Fa
 def _at(node: Node, offset: int, value: Any = None) -> Node:
     """A node at a place inside an expression: counted where the text is known, else named in the path."""
     if node.places is not None:
-        line, column = node.places[min(offset, len(node.places) - 1)]
-        return Node(value, line, column, node.path)
+        return Node(value, *node.places.at(offset), node.path)
     if node.line:
         return Node(value, node.line, node.column, node.path)
     return Node(value, 0, 0, f"{node.path}, column {offset + 1}")

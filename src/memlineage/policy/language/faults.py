@@ -7,16 +7,25 @@ is built from a document that has any.
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from memlineage.errors import PolicyDocumentError
 from memlineage.policy.language.nodes import Node
 
-__all__ = ["Fault", "Faults", "hint", "quoted", "refuse"]
+__all__ = ["MAX_FAULTS", "Enough", "Fault", "Faults", "hint", "quoted", "refuse", "seen_alike"]
 
-_SHOWN = 20
+MAX_FAULTS: Final = 1_000
+"""Most faults that are looked for in one document."""
+_SHOWN: Final = 20
+_LONGEST_PATH: Final = 200
+
+
+class Enough(Exception):  # noqa: N818 - ends the reading of a document, whose faults are reported
+    """There are too many faults to go on."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +70,15 @@ class Faults:
         self.at(line, column, node.path, code, message)
 
     def at(self, line: int, column: int, path: str, code: str, message: str) -> None:
-        """A fault at a place."""
+        """A fault at a place. Raises `Enough` when there are too many: finding the rest would only take time."""
+        if len(path) > _LONGEST_PATH:
+            path = path[: _LONGEST_PATH - 1] + "…"
+        if len(self.found) >= MAX_FAULTS:
+            code, message = "too_many", f"over {MAX_FAULTS:,} faults: the rest is not looked at; mend these first"
         fault = Fault(source=self.source, line=line, column=column, path=path, code=code, message=message)
         self.found.append(fault)
+        if len(self.found) > MAX_FAULTS:
+            raise Enough
 
 
 def refuse(faults: Iterable[Fault]) -> None:
@@ -89,3 +104,8 @@ def quoted(value: object) -> str:
     """A value for a message, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def seen_alike(name: str) -> str:
+    """A name as people see it: two that look the same, but are spelt in different code points, are one (NFC)."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Final
 
 from memlineage.errors import PolicyDocumentError
 from memlineage.policy.language.document import Document
-from memlineage.policy.language.faults import Fault, refuse
-from memlineage.policy.language.reader import MAX_CHARACTERS, read
+from memlineage.policy.language.faults import MAX_FAULTS, Fault, refuse
+from memlineage.policy.language.nodes import MAX_CHARACTERS
+from memlineage.policy.language.reader import read
 
 __all__ = ["defaults", "load", "policy_files"]
 
+MAX_ENTRIES: Final = 10_000
+"""Most files and directories that are looked through in one directory."""
+_MAX_BYTES: Final = 4 * MAX_CHARACTERS
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -31,6 +37,8 @@ def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> tuple[Do
             documents.append(read(_text(path), str(path)))
         except PolicyDocumentError as error:
             found.extend(fault for fault in error.faults if isinstance(fault, Fault))
+        if len(found) > MAX_FAULTS:
+            break
     refuse(found)
     return tuple(documents)
 
@@ -40,26 +48,34 @@ def defaults() -> Document:
     return read(files("memlineage.policy").joinpath("default.yaml").read_text("utf-8"), "memlineage/default.yaml")
 
 
-def _files(path: Path, found: list[Fault]) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-    if not inside:
-        found.append(_fault(path, "no_document", "no *.yaml, *.yml or *.json file in this directory; name another"))
-    return inside
-
 def policy_files(paths: Iterable[str | PathLike[str]]) -> tuple[Path, ...]:
     """The files that `load` would read: those named, whether or not they are there, and those in directories."""
     return tuple(dict.fromkeys(file for each in paths for file in _files(Path(each), [])))
 
 
+def _files(path: Path, found: list[Fault]) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    entries = list(islice(path.rglob("*"), MAX_ENTRIES + 1))
+    if len(entries) > MAX_ENTRIES:
+        found.append(_fault(path, "too_large", f"over {MAX_ENTRIES:,} files in this directory; name a smaller one"))
+        return []
+    inside = sorted(file for file in entries if file.suffix in _SUFFIXES and file.is_file())
+    if not inside:
+        found.append(_fault(path, "no_document", "no *.yaml, *.yml or *.json file in this directory; name another"))
+    return inside
+
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > 4 * MAX_CHARACTERS:
-            fault = _fault(path, "too_large", f"the file has over {4 * MAX_CHARACTERS:,} bytes; split it")
+        if not stat.S_ISREG(path.stat().st_mode):
+            fault = _fault(path, "unreadable", "is neither a file nor a directory; name one")
         else:
-            return path.read_text("utf-8-sig")
+            with path.open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+            if len(data) <= _MAX_BYTES:
+                return data.decode("utf-8-sig")
+            fault = _fault(path, "too_large", f"the file has over {_MAX_BYTES:,} bytes; split it")
     except OSError as error:
         fault = _fault(path, "unreadable", f"cannot be read ({error.strerror}); check the path and its permissions")
     except UnicodeDecodeError as error:

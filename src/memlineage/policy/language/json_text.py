@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from memlineage.policy.language.faults import Faults
+from memlineage.policy.language.faults import Faults, quoted, seen_alike
 from memlineage.policy.language.nodes import EXPRESSION_KEY, MAX_DEPTH, Node, child_path
 from memlineage.policy.language.placing import places_of
 
@@ -93,6 +93,7 @@ class _Reader:
 
     def mapping(self, path: str, depth: int) -> dict[str, Node]:
         found: dict[str, Node] = {}
+        names: set[str] = set()
         if self.at("}"):
             return found
         while True:
@@ -105,8 +106,9 @@ class _Reader:
             node = self.value(inner, depth + 1, place)
             if key == EXPRESSION_KEY and isinstance(node.value, str):
                 node = self.placed(node, node.value)
-            if key in found:
-                self.faults.at(*place, inner, "duplicate_key", f"{key!r} is given twice; keep one of them")
+            if seen_alike(key) in names:
+                self.faults.at(*place, inner, "duplicate_key", f"{quoted(key)} is given twice; keep one of them")
+            names.add(seen_alike(key))
             found.setdefault(key, node)
             if self.at("}"):
                 return found

@@ -4,36 +4,58 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MAX_PLACED", "places_of"]
+import msgspec
 
-MAX_PLACED: Final = 4_000
-"""Longest text whose characters are placed."""
+__all__ = ["Places", "places_of"]
+
+_MAX_PLACED: Final = 4_000
 _ESCAPES: Final = {"x": 4, "u": 6, "U": 10}
 _BLANKS: Final = frozenset(" \t\r\n")
 _JOINED: Final = frozenset({"\\\n", "\\\r"})
 
 
-def places_of(raw: str, value: str, style: str, line: int, column: int) -> tuple[tuple[int, int], ...] | None:
-    """Line and column of every character of a value, and of its end; None where they cannot be told.
+class Places(msgspec.Struct, frozen=True):
+    """Where the characters of a text stand.
+
+    Attributes:
+        line: of the first character.
+        column: of the first character.
+        table: line and column of each character and of the end; None if they follow one another on one line.
+    """
+
+    line: int
+    column: int
+    table: tuple[tuple[int, int], ...] | None = None
+
+    def at(self, offset: int) -> tuple[int, int]:
+        """Line and column of a character."""
+        if self.table is None:
+            return self.line, self.column + offset
+        return self.table[min(offset, len(self.table) - 1)]
+
+
+def places_of(raw: str, value: str, style: str, line: int, column: int) -> Places | None:
+    """The places of a value's characters; None where they cannot be told.
 
     `raw` is how the value is written, from its first character on, which stands at line and column. `style` is YAML's:
     `"` (which is JSON's too), `'`, `|`, `>`, or nothing for plain text. Folding replaces blanks by other blanks, so all
     other characters stand in the file in the same order and are found one after the other; a blank is placed only
     about where it stands.
     """
-    if len(value) > MAX_PLACED:
-        return None
-    offsets = _offsets(raw, value, style)
+    quotes = len(style)
+    if style not in ("|", ">") and len(raw) == len(value) + 2 * quotes and "\n" not in raw:
+        return Places(line, column + quotes)  # nothing was folded or escaped: both would take more than they give
+    offsets = _offsets(raw, value, style) if len(value) <= _MAX_PLACED else None
     if offsets is None:
         return None
-    places: list[tuple[int, int]] = []
+    table: list[tuple[int, int]] = []
     walked = 0
     for offset in offsets:
         while walked < offset:
             line, column = (line + 1, 1) if raw[walked] == "\n" else (line, column + 1)
             walked += 1
-        places.append((line, column))
-    return tuple(places)
+        table.append((line, column))
+    return Places(*table[0], tuple(table))
 
 
 def _offsets(raw: str, value: str, style: str) -> list[int] | None:

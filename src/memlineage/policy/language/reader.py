@@ -6,16 +6,18 @@ import re
 from typing import Final
 
 from memlineage.policy.language.document import Document, build
-from memlineage.policy.language.faults import Faults, refuse
+from memlineage.policy.language.faults import Enough, Faults, refuse
 from memlineage.policy.language.json_text import parse_json
-from memlineage.policy.language.nodes import Node
+from memlineage.policy.language.nodes import MAX_CHARACTERS, Node
 from memlineage.policy.language.yaml_text import parse_yaml
 
 __all__ = ["MAX_CHARACTERS", "read"]
 
-MAX_CHARACTERS: Final = 500_000
-"""Longest document: some 2,000 rules."""
-_UNREADABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+# Beside what no text holds: ends of lines that an editor does not show as such (they would end a comment), and signs
+# that show text in another order than it is read.
+_UNREADABLE: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]|\r(?!\n)"
+)
 
 
 def read(text: str, source: str = "<text>") -> Document:
@@ -24,8 +26,12 @@ def read(text: str, source: str = "<text>") -> Document:
     Raises `PolicyDocumentError`, which lists every fault with line and column, counted from 1.
     """
     faults = Faults(source)
-    node = _tree(text.removeprefix("\ufeff"), faults)
-    document = None if node is None else build(node, faults)
+    document = None
+    try:
+        node = _tree(text.removeprefix("\ufeff"), faults)
+        document = None if node is None else build(node, faults)
+    except Enough:
+        refuse(faults.found)
     refuse(faults.found)
     if document is None:
         raise AssertionError("a text without a tree has a fault")
@@ -41,7 +47,7 @@ def _tree(text: str, faults: Faults) -> Node | None:
     if bad is not None:
         line = text.count("\n", 0, bad.start()) + 1
         column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1) + 1
-        faults.at(line, column, "", "bad_character", f"{bad[0]!r} may not stand in a document; remove it")
+        faults.at(line, column, "", "bad_character", f"{bad[0]!r} may not stand in a document; remove it or escape it")
         return None
     if not text.strip():
         faults.at(1, 1, "", "empty", "the document is empty; write at least one rule, or remove the file")

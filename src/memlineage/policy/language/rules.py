@@ -30,7 +30,18 @@ from memlineage.policy.rule import (
     Verb,
 )
 
-__all__ = ["COMMON_KEYS", "PLAIN_KEYS", "Draft", "RuleReader", "fields_of"]
+__all__ = [
+    "COMMON_KEYS",
+    "MAX_COST",
+    "MAX_PRIORITY",
+    "MAX_WEIGHT",
+    "NEEDED_KEYS",
+    "PLAIN_KEYS",
+    "WITHHOLDING",
+    "Draft",
+    "RuleReader",
+    "fields_of",
+]
 
 COMMON_KEYS: Final = (
     *("name", "on", "target", "priority", "mode", "severity", "weight", "cost", "reason", "until", "because"),
@@ -38,7 +49,16 @@ COMMON_KEYS: Final = (
 )
 """Keys that stand beside a short form too."""
 PLAIN_KEYS: Final = (*COMMON_KEYS, "condition", "when", "action", "level")
-_MAX_PRIORITY: Final = 1_000_000
+NEEDED_KEYS: Final = ("name", "action")
+"""Those without which a rule says nothing."""
+MAX_PRIORITY: Final = 1_000_000
+"""Highest priority; the lowest is its negative."""
+MAX_WEIGHT: Final = 1e6
+"""Most that a rule weighs in the score."""
+MAX_COST: Final = 1e12
+"""Most that an obligation costs."""
+WITHHOLDING: Final = "filter_on_read"
+"""What the names of actions begin with that are read as withhold."""
 _EVERY: Final = tuple(Verb)
 _UNIT_VERBS: Final = (Verb.READ, Verb.WRITE, Verb.UPDATE, Verb.DELETE)
 _DEFAULT_ON: Final[dict[Consequence, tuple[Verb, ...]]] = {
@@ -137,13 +157,13 @@ class RuleReader:
         if "target" in found:
             said["target"] = self.target(found["target"])
         if "priority" in found:
-            said["priority"] = shape.integer(found["priority"], least=-_MAX_PRIORITY, most=_MAX_PRIORITY)
+            said["priority"] = shape.integer(found["priority"], least=-MAX_PRIORITY, most=MAX_PRIORITY)
         if "mode" in found:
             said["mode"] = Mode(shape.choice(found["mode"], list(Mode), "unknown_mode") or Mode.ENFORCE)
         if "severity" in found:
             word = shape.choice(found["severity"], list(Severity), "unknown_severity")
             said["severity"] = Severity(word or Severity.HARD)
-        for key, most in (("weight", 1e6), ("cost", 1e12)):
+        for key, most in (("weight", MAX_WEIGHT), ("cost", MAX_COST)):
             if key in found:
                 said[key] = shape.number(found[key], least=0, most=most)
         if "until" in found:
@@ -163,7 +183,7 @@ class RuleReader:
 
     def plain(self, node: Node) -> Rule | None:
         """A rule in the plain form."""
-        found = self.shape.mapping(node, PLAIN_KEYS, required=("name", "action"))
+        found = self.shape.mapping(node, PLAIN_KEYS, required=NEEDED_KEYS)
         draft = self.draft(node, found, "?")
         condition = self._condition(found)
         action = self._action(found["action"]) if "action" in found else None
@@ -220,7 +240,7 @@ class RuleReader:
         return tuple(Verb(word) for word in words if word is not None)
 
     def _action(self, node: Node) -> Consequence | None:
-        if isinstance(node.value, str) and node.value.startswith("filter_on_read"):
+        if isinstance(node.value, str) and node.value.startswith(WITHHOLDING):
             return Consequence.WITHHOLD
         word = self.shape.choice(node, list(Consequence), "unknown_action")
         return None if word is None else Consequence(word)

@@ -12,14 +12,15 @@ from memlineage.model.time import to_us
 from memlineage.policy.language.faults import Faults, hint, quoted
 from memlineage.policy.language.nodes import Node
 
-__all__ = ["MAX_SECONDS", "Shape"]
+__all__ = ["DURATION", "MAX_LIST", "MAX_SECONDS", "MAX_TEXT", "Shape"]
 
 MAX_SECONDS: Final = 1e11
 """Longest duration, about 3,000 years: a larger number is microseconds by mistake."""
-_MAX_TEXT: Final = 2_000
-_MAX_LIST: Final = 10_000
+MAX_TEXT: Final = 2_000
+"""Longest text that stands for itself: a name, a reason, a value, a pattern."""
+MAX_LIST: Final = 10_000
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([smhdw])")
+DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([smhdw])")
 
 
 class Shape:
@@ -47,8 +48,8 @@ class Shape:
         if not isinstance(node.value, tuple):
             self.faults.add(node, "wrong_type", f"expected a list, found {node.word}")
             return ()
-        if len(node.value) > _MAX_LIST:
-            self.faults.add(node, "too_large", f"the list has {len(node.value):,} elements; the limit is {_MAX_LIST:,}")
+        if len(node.value) > MAX_LIST:
+            self.faults.add(node, "too_large", f"the list has {len(node.value):,} elements; the limit is {MAX_LIST:,}")
             return ()
         return node.value
 
@@ -58,8 +59,8 @@ class Shape:
             cure = f'; put it in quotes: "{node.value}"' if isinstance(node.value, int | float) else ""
             self.faults.add(node, "wrong_type", f"expected text, found {node.word}{cure}")
             return "?"
-        if not node.value.strip() or len(node.value) > _MAX_TEXT:
-            self.faults.add(node, "wrong_value", f"expected text of 1 to {_MAX_TEXT:,} characters")
+        if not node.value.strip() or len(node.value) > MAX_TEXT:
+            self.faults.add(node, "wrong_value", f"expected text of 1 to {MAX_TEXT:,} characters")
             return "?"
         return node.value
 
@@ -108,7 +109,7 @@ class Shape:
 
     def seconds(self, node: Node) -> float:
         """A duration: a number of seconds, or a text such as '90s', '30m', '1h', '2d', '1w'."""
-        found = _DURATION.fullmatch(node.value) if isinstance(node.value, str) else None
+        found = DURATION.fullmatch(node.value) if isinstance(node.value, str) else None
         if found is not None:
             return float(found[1]) * _UNITS[found[2]]
         if isinstance(node.value, str):

@@ -15,7 +15,7 @@ from memlineage.model.state import Status
 from memlineage.policy.kinds import Kind, Origin, conform, spec_of
 from memlineage.policy.language.nodes import Node
 from memlineage.policy.language.principals import read_patterns
-from memlineage.policy.language.rules import Draft, RuleReader
+from memlineage.policy.language.rules import MAX_COST, Draft, RuleReader
 from memlineage.policy.rule import (
     TO_RELY_ON,
     All,
@@ -33,7 +33,28 @@ from memlineage.policy.rule import (
     Verb,
 )
 
-__all__ = ["SHORT_FORMS", "Expansion"]
+__all__ = ["APPROVALS", "FORM_KEYS", "NEEDED_KEYS", "PENDING", "QUORUM", "SHORT_FORMS", "WITH_ON", "Expansion"]
+
+FORM_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "source": ("allow", "deny", "min_confidence"),
+    "freshness": ("tags", "kinds", "creators", "max_age", "refresh", "cost"),
+    "dependency_consistency": ("pending",),
+    "write_protection": ("declared_by",),
+    "user_isolation": (),
+    "sensitive_action": ("tool", "arguments", "integrity", "approval", "constants"),
+    "quorum": ("n",),
+}
+"""Keys of each short form."""
+NEEDED_KEYS: Final = {"freshness": ("max_age",), "sensitive_action": ("tool",), "quorum": ("n",)}
+"""Those without which it says nothing."""
+WITH_ON: Final = frozenset({"source", "freshness", "dependency_consistency"})
+"""Forms beside which `on` may stand: where several rules differ in what they judge, it would break the form."""
+PENDING: Final = ("flag", "withhold")
+"""What becomes of a unit that awaits verification."""
+QUORUM: Final = (2, 100)
+"""Fewest and most independent supports that a quorum asks for."""
+APPROVALS: Final = ("never", "unsupported", "always")
+"""When a sensitive action asks."""
 
 _HELD_BACK: Final = (
     Status.ERASED,
@@ -57,6 +78,10 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     sensitive: SensitiveAction | None = None
     quorum: int | None = None
+
+
+def _entries(reader: RuleReader, node: Node, form: str) -> dict[str, Node]:
+    return reader.shape.mapping(node, FORM_KEYS[form], required=NEEDED_KEYS.get(form, ()))
 
 
 def _test(origin: Origin, path: str, operator: str, value: Any) -> Compare:
@@ -86,7 +111,7 @@ _BY_PERSON: Final = _asked("principal_kind", "in", ("user", "system"))
 
 def _source(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B3, first policy. Users and the host need not state a confidence; everybody else must reach the bound."""
-    found = reader.shape.mapping(node, ("allow", "deny", "min_confidence"))
+    found = _entries(reader, node, "source")
     if not found:
         reader.faults.add(node, "empty", "'source' needs allow, deny or min_confidence")
     on = (Verb.READ, Verb.WRITE, Verb.UPDATE)
@@ -113,8 +138,7 @@ def _source(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
 
 def _freshness(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B3, second policy."""
-    keys = ("tags", "kinds", "creators", "max_age", "refresh", "cost")
-    found = reader.shape.mapping(node, keys, required=("max_age",))
+    found = _entries(reader, node, "freshness")
     shape = reader.shape
     target = draft.target
     for key in ("tags", "kinds", "creators"):
@@ -123,7 +147,7 @@ def _freshness(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
             target = msgspec.structs.replace(target, **{key: texts})
     limit = shape.seconds(found["max_age"]) if "max_age" in found else 0.0
     if "cost" in found:
-        draft = msgspec.structs.replace(draft, cost=shape.number(found["cost"], least=0, most=1e12))
+        draft = msgspec.structs.replace(draft, cost=shape.number(found["cost"], least=0, most=MAX_COST))
     refresh = "refresh" in found and shape.boolean(found["refresh"])
     age = Compare(
         operator=">",
@@ -136,8 +160,8 @@ def _freshness(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
 
 def _dependency_consistency(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B3, third policy: semantics.md, section 2, "reads withhold". History, trace and explain are exempt."""
-    found = reader.shape.mapping(node, ("pending",))
-    pending = reader.shape.choice(found["pending"], ("flag", "withhold"), "unknown_value") if found else "flag"
+    found = _entries(reader, node, "dependency_consistency")
+    pending = reader.shape.choice(found["pending"], PENDING, "unknown_value") if found else "flag"
 
     def rule(suffix: str, action: Consequence, *parts: Condition, reason: str, soft: bool = False) -> Rule:
         condition = All((*parts, TO_RELY_ON))
@@ -167,7 +191,7 @@ def _dependency_consistency(reader: RuleReader, node: Node, draft: Draft) -> Exp
 
 def _write_protection(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B3, fourth policy: semantics.md, section 3, last point. Overridable unless the author says otherwise."""
-    found = reader.shape.mapping(node, ("declared_by",))
+    found = _entries(reader, node, "write_protection")
     deny, on = Consequence.DENY, (Verb.UPDATE,)
     if "declared_by" in found:
         patterns = read_patterns(reader.shape, found["declared_by"])
@@ -197,7 +221,7 @@ def _write_protection(reader: RuleReader, node: Node, draft: Draft) -> Expansion
 def _user_isolation(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B4."""
     if node.value is not True:
-        reader.shape.mapping(node, ())
+        _entries(reader, node, "user_isolation")
     outside = _asked("in_walls", "!=", True)
     reason = "the request does not stand within the unit's own walls"
     return Expansion(rules=(draft.rule(Consequence.DENY, tuple(Verb), outside, reason=reason),))
@@ -205,8 +229,7 @@ def _user_isolation(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
 
 def _sensitive_action(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B9. With arguments, support is judged per argument; with none, by the integrity of all that justifies."""
-    keys = ("tool", "arguments", "integrity", "approval", "constants")
-    found = reader.shape.mapping(node, keys, required=("tool",))
+    found = _entries(reader, node, "sensitive_action")
     shape = reader.shape
     tool = _tool(reader, found["tool"]) if "tool" in found else "?"
     arguments = shape.texts(found["arguments"]) if "arguments" in found else ()
@@ -245,7 +268,7 @@ def _tool(reader: RuleReader, node: Node) -> str:
 def _approval(reader: RuleReader, node: Node) -> str:
     if isinstance(node.value, bool):
         return "always" if node.value else "never"
-    return reader.shape.choice(node, ("never", "unsupported", "always"), "unknown_value") or "never"
+    return reader.shape.choice(node, APPROVALS, "unknown_value") or "never"
 
 
 def _constants(reader: RuleReader, node: Node, arguments: tuple[str, ...]) -> Mapping[str, tuple[Any, ...]]:
@@ -262,12 +285,12 @@ def _quorum(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """semantics.md, section 3: so many independent trusted origins raise integrity."""
     inner: Node | None = node
     if isinstance(node.value, dict):
-        inner = reader.shape.mapping(node, ("n",), required=("n",)).get("n")
+        inner = _entries(reader, node, "quorum").get("n")
     if draft.layer.rank:
         reader.faults.add(
             node, "wrong_layer", "a quorum holds for the whole store; put it in a document of layer global"
         )
-    return Expansion(quorum=None if inner is None else reader.shape.integer(inner, least=2, most=100))
+    return Expansion(quorum=None if inner is None else reader.shape.integer(inner, least=QUORUM[0], most=QUORUM[1]))
 
 
 SHORT_FORMS: Final[dict[str, Callable[[RuleReader, Node, Draft], Expansion]]] = {

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import yaml
 
-from memlineage.policy.language.faults import Faults
+from memlineage.policy.language.faults import Faults, quoted, seen_alike
 from memlineage.policy.language.nodes import EXPRESSION_KEY, MAX_DEPTH, Node, Scalar, child_path
-from memlineage.policy.language.placing import places_of
+from memlineage.policy.language.placing import Places, places_of
 
 __all__ = ["parse_yaml"]
 
@@ -39,6 +39,7 @@ class _Open:
         self.is_mapping = isinstance(event, yaml.MappingStartEvent)
         self.items: list[Node] = []
         self.entries: dict[str, Node] = {}
+        self.names: set[str] = set()
         self.key: str | None = None
         self.key_place = (0, 0)
 
@@ -134,7 +135,7 @@ class _Builder:
         places = self.places(event) if parent and parent.key == EXPRESSION_KEY else None
         self.attach(Node(value, *_place(event), path, key_at, places))
 
-    def places(self, event: yaml.ScalarEvent) -> tuple[tuple[int, int], ...] | None:
+    def places(self, event: yaml.ScalarEvent) -> Places | None:
         """The place of each character of a text."""
         start, end = event.start_mark, event.end_mark
         raw = self.text[start.index : end.index] if start and end else ""
@@ -149,9 +150,10 @@ class _Builder:
             parent.items.append(node)
             return
         key, parent.key = parent.key or "", None
-        if key in parent.entries:
-            message = f"{key!r} is given twice; keep one of them"
+        if seen_alike(key) in parent.names:
+            message = f"{quoted(key)} is given twice; keep one of them"
             self.faults.at(*parent.key_place, child_path(parent.path, key), "duplicate_key", message)
+        parent.names.add(seen_alike(key))
         parent.entries.setdefault(key, node)
 
 
