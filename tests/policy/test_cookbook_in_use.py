@@ -94,11 +94,21 @@ def test_quotes(under: Callable[[str], ml.Memory], clock: Clock) -> None:
     assert contents(desk.retrieve("ACME", purpose="overview")) == ["ACME at 12.10"]
     assert feed.runs == 0
     assert contents(desk.retrieve("ACME", purpose="order")) == ["ACME at 12.40"]
+    clock.advance(minutes=2)
+    feed.answer = ""  # nothing that could be kept: deactivated for everybody
+    assert contents(desk.retrieve("ACME", purpose="order")) == contents(desk.retrieve("ACME", purpose="overview")) == []
+
+
+def test_quotes_are_fetched_again_when_they_are_old(under: Callable[[str], ml.Memory], clock: Clock) -> None:
+    memory = under("quotes")
+    feed = Counted("ACME at 12.70")
+    memory.register_tool("exchange", refresh=feed, cost=0.01)
+    desk = memory.scope(user="alice")
+    desk.store("ACME at 12.10", creator="tool:exchange", tags=["quote"])
     clock.advance(minutes=6)
-    feed.answer = "ACME at 12.70"
     assert contents(desk.retrieve("ACME", purpose="overview", budget=ml.Budget(max_cost=0))) == []
     assert contents(desk.retrieve("ACME", purpose="overview")) == ["ACME at 12.70"]
-    assert feed.runs == 2
+    assert feed.runs == 1
 
 
 def test_forecasts(under: Callable[[str], ml.Memory]) -> None:
