@@ -6,7 +6,6 @@ import pytest
 from tests.support import open_memory
 
 import memlineage as ml
-from memlineage.engine import decisions
 
 
 def logged(memory):
@@ -20,15 +19,13 @@ def test_decisions_are_listed_newest_first():
         assert logged(memory) == stored[::-1]
 
 
-def test_only_the_latest_are_kept(monkeypatch):
-    monkeypatch.setattr(decisions, "_KEPT", 20)
-    monkeypatch.setattr(decisions, "_PRUNED", 10)
-    with open_memory() as memory:
+def test_only_the_latest_are_kept():
+    with open_memory(decision_log=ml.DecisionLogging(keep=20)) as memory:
         scope = memory.scope(user="ann")
         stored = [scope.store(f"fact {number}") for number in range(75)]
         stored += scope.store_many([f"more {number}" for number in range(7)])
         kept = logged(memory)
-        assert 20 <= len(kept) <= 30
+        assert 20 <= len(kept) <= 22
         assert kept == [str(unit.ref) for unit in stored[: -len(kept) - 1 : -1]]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memlineage.policy import Facts, Request
+from memlineage.policy import Budget, Facts, Request
 
 __all__ = ["Asked"]
 
@@ -21,6 +21,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         domain: the domain that the host acted in.
         session: the session it named; most often it is in the context.
         context: what rules were told of the request.
+        budget: what it might cost.
+        new: fields of the version that was to be written, where it was refused; else it is in the store.
     """
 
     action: str
@@ -28,6 +30,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     domain: str | None = None
     session: str | None = None
     context: Mapping[str, Any] = {}
+    budget: Budget | None = None
+    new: Mapping[str, Any] = {}
 
     @classmethod
     def of(cls, request: Request, facts: Facts) -> Asked:

@@ -11,6 +11,7 @@ from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.asynchronous import AsyncOpening
 from memlineage.engine.backup import Backup
 from memlineage.engine.core import SEARCH_MEMORY, Clock
+from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.inputs import Limits
 from memlineage.engine.keyring import KeySource
 from memlineage.engine.ledger import Against
@@ -55,6 +56,7 @@ class AsyncMemory(AsyncOpening):
         signing_key: KeySource | None = None,
         search_memory: int = SEARCH_MEMORY,
         background: bool = True,
+        decision_log: DecisionLogging | None = None,
         workers: int = WORKERS,
     ) -> Self:
         """Open a store, or create it.
@@ -75,6 +77,7 @@ class AsyncMemory(AsyncOpening):
             search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
                 searched staying longest; what one search needs is there in any case. 512 MB if left out.
             background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
+            decision_log: what is logged of decisions, what is kept back from the log, and how many are kept.
             workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.
 
         Raises:
@@ -95,6 +98,7 @@ class AsyncMemory(AsyncOpening):
                 signing_key=signing_key,
                 search_memory=search_memory,
                 background=background,
+                decision_log=decision_log,
             ),
             workers,
         )
@@ -170,9 +174,27 @@ class AsyncMemory(AsyncOpening):
         """
         return await self._workers.run(lambda: self._memory.catch_up(limit))
 
-    async def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
-        """The latest decisions that were logged, newest first."""
-        return await self._workers.run(lambda: self._memory.decisions(limit=limit))
+    async def decisions(
+        self,
+        *,
+        limit: int = 100,
+        action: str | None = None,
+        effect: str | None = None,
+        unit: Unit | Ref | str | None = None,
+        since: datetime | None = None,
+    ) -> list[dict[str, Any]]:
+        """The latest decisions that were logged, newest first.
+
+        Args:
+            limit: most of them.
+            action: of this request only: `read`, `write`, `update`, `act`, …
+            effect: with this effect only: `allow`, `flag`, `ask`, `withhold`, `deny`.
+            unit: about this unit, or with a ref about that version of it.
+            since: made at this instant or later.
+        """
+        return await self._workers.run(
+            lambda: self._memory.decisions(limit=limit, action=action, effect=effect, unit=unit, since=since)
+        )
 
     async def reload(
         self, policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet | None = None

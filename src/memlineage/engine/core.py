@@ -19,7 +19,8 @@ from typing import Final
 
 import apsw
 
-from memlineage.engine.decisions import DecisionLog, Line
+from memlineage.engine.decision_logging import DecisionLogging, Line
+from memlineage.engine.decisions import DecisionLog
 from memlineage.engine.generation import Generation, Generations
 from memlineage.engine.inputs import Limits
 from memlineage.engine.later import Later
@@ -59,6 +60,7 @@ class Core:
         limits: Limits,
         clock: Clock | None,
         search_memory: int = SEARCH_MEMORY,
+        decision_log: DecisionLogging | None = None,
     ) -> None:
         self.database = database
         self.generation = Generation.of(policies)
@@ -68,7 +70,7 @@ class Core:
         self.search_memory = search_memory
         self.tools = ToolRegistry()
         self.comparers: dict[str, Comparer] = {}
-        self.log = DecisionLog()
+        self.log = DecisionLog(decision_log)
         self.later = Later()
         self._clock = clock
         self._names = NameCache()

@@ -15,7 +15,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.admission import Admission, Protection
 from memlineage.engine.asking import Asked
 from memlineage.engine.core import Core
-from memlineage.engine.facts import LineageFacts, new_facts, unit_facts
+from memlineage.engine.facts import LineageFacts, kept_facts, new_facts, unit_facts
 from memlineage.engine.generation import Generation
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.unchanged import WhileUnchanged
@@ -115,8 +115,10 @@ class Enforcement:
         decision = _unfulfilled(decision, _NEVER_CARRIED_OUT)
         if reading.any_findings:
             decision = _flagged(decision, findings_of(snapshot.connection, n))
-        if decision.effect is not Effect.ALLOW:
-            self._core.log.add(snapshot.now_us, decision)
+        asked = Asked(
+            action="read", now_us=snapshot.now_us, domain=acting.domain, context=context, budget=reading.budget
+        )
+        self._core.log.add_read(snapshot.now_us, decision, asked)
         return decision
 
     def write(
@@ -182,16 +184,17 @@ class Enforcement:
         names: Names,
         now_us: int,
         generation: Generation,
-    ) -> Decision:
-        """What the documents say of an action; the gate adds what it found about support."""
+    ) -> tuple[Decision, Asked]:
+        """What the documents say of an action, and what they were asked; the gate adds what it found about support."""
         context = self._context(generation, acting, by, names, unit=None) | {"in_walls": True} | extra
         scope = acting.scope
         place = {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "session": scope.session}
         facts = Facts(unit=place, context=context, now_us=now_us)
         decision = self._decide(acting, "act", facts, now_us, None, generation.form)
+        asked = Asked(action="act", now_us=now_us, domain=acting.domain, context=context)
         if not context["actor_may_claim"] and decision.rule != CLAIMS:
-            return _refuse(decision, CLAIMS, f"{acting.actor} may not speak as this principal")
-        return _unfulfilled(decision, _NEVER_CARRIED_OUT)
+            return _refuse(decision, CLAIMS, f"{acting.actor} may not speak as this principal"), asked
+        return _unfulfilled(decision, _NEVER_CARRIED_OUT), asked
 
     def refuse(self, verb: str, unit: Unit, now_us: int, reason: str) -> Decision:
         """A refusal by the rules of semantics.md themselves, which no document can lift."""
@@ -210,9 +213,13 @@ class Enforcement:
         """The same decision, refused by a rule of semantics.md itself."""
         return _refuse(decision, rule, reason)
 
-    def record(self, now_us: int, decision: Decision) -> None:
+    def record(self, now_us: int, decision: Decision, asked: Asked | None = None) -> None:
         """Log a decision that was made elsewhere."""
-        self._core.log.add(now_us, decision)
+        self._core.log.add(now_us, decision, asked)
+
+    def settle(self, decision: Decision) -> None:
+        """Log what became of a decision on a read that obliged to something."""
+        self._core.log.settle(decision)
 
     def _context(
         self, generation: Generation, acting: Acting, principal: str, names: Names, *, unit: Unit | None
@@ -257,7 +264,9 @@ class Enforcement:
             decision = _refuse(decision, CLAIMS, f"{facts.context.get('actor')} may not speak as this principal")
         else:
             decision = _unfulfilled(decision, _CANNOT_CARRY_OUT - carries_out)
-        self._core.log.add(now_us, decision)
+        new = {} if decision.allowed or facts.new is None else kept_facts(facts.new)
+        asked = Asked(action=verb, now_us=now_us, domain=acting.domain, context=facts.context, new=new)
+        self._core.log.add(now_us, decision, asked)
         if not decision.allowed:
             raise PolicyViolationError(decision, str(decision))
         return decision

@@ -13,7 +13,7 @@ from memlineage.model.unit import MICRO, Role, Unit
 from memlineage.store.graph import StoreGraph, confidences
 from memlineage.store.records import NewVersion
 
-__all__ = ["LineageFacts", "new_facts", "unit_facts"]
+__all__ = ["LineageFacts", "kept_facts", "new_facts", "unit_facts"]
 
 
 class _Told(Mapping[str, Any]):
@@ -48,6 +48,11 @@ def new_facts(new: NewVersion, now_us: int) -> Mapping[str, Any]:
     return _Told((new, now_us), _NEW)
 
 
+def kept_facts(new: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a version that is refused, what a log keeps: what it is filed under, not what it says. Metadata stays out."""
+    return {name: value for name in _KEPT if (value := new.get(name)) is not None}
+
+
 _STORED: Final[dict[str, Callable[[Unit], Any]]] = {
     "ref": lambda unit: str(unit.ref),
     "id": lambda unit: unit.id,
@@ -79,6 +84,9 @@ _STORED: Final[dict[str, Callable[[Unit], Any]]] = {
     "session": lambda unit: unit.wall.session,
     "visibility": lambda unit: unit.wall.visibility.value,
 }
+
+
+_KEPT: Final = tuple(name for name in _STORED if name != "metadata")
 
 
 def _of_new(field: Callable[[NewVersion], Any]) -> Callable[[tuple[NewVersion, int]], Any]:

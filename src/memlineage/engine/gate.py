@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.asking import Asked
 from memlineage.engine.checks import plain_arguments
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
@@ -82,10 +83,10 @@ class Gate:
     ) -> Decision:
         """The decision on a tool call, with what was found for each argument and the path that speaks against it."""
         with self._core.read() as snapshot:
-            decision, _ = self._judge(acting, snapshot, action, arguments, justification, by)
+            decision, _, asked = self._judge(acting, snapshot, action, arguments, justification, by)
             named = [snapshot.resolve(acting.scope, link.target).n for link in justification]
             acting.saw(snapshot.units(named).values())  # whoever is told whether it says so knows what it says
-        self._enforcement.record(snapshot.now_us, decision)
+        self._enforcement.record(snapshot.now_us, decision, asked)
         return decision
 
     def _judge(
@@ -96,18 +97,18 @@ class Gate:
         arguments: Mapping[str, Any],
         justification: Sequence[Link],
         by: str,
-    ) -> tuple[Decision, int | None]:
-        """The decision, and the approval that turned a question into a permission."""
+    ) -> tuple[Decision, int | None, Asked]:
+        """The decision, the approval that turned a question into a permission, and what policy was asked."""
         tool = check_name(action, name="action").removeprefix("tool:")
         arguments = plain_arguments(arguments)
         bound = action_hash(tool, arguments)
         named = tuple(snapshot.resolve(acting.scope, link.target).n for link in justification)
         ground = self._ground(acting, snapshot, named, bound)
-        decision = self._decide(acting, snapshot, tool, arguments, ground, by, bound)
+        decision, asked = self._decide(acting, snapshot, tool, arguments, ground, by, bound)
         approval = self._approved(acting, snapshot, bound) if decision.effect is Effect.ASK else None
         if approval is not None:
             decision = msgspec.structs.replace(decision, effect=Effect.ALLOW)
-        return decision, approval
+        return decision, approval, asked
 
     def _ground(self, acting: Acting, snapshot: Snapshot, named: tuple[int, ...], bound: str) -> _Ground:
         graph = snapshot.graph
@@ -145,7 +146,7 @@ class Gate:
         ground: _Ground,
         by: str,
         bound: str,
-    ) -> Decision:
+    ) -> tuple[Decision, Asked]:
         sensitive = snapshot.generation.policies.sensitive.get(tool)
         found = [] if sensitive is None else list(_supports(sensitive, arguments, ground))
         missing = [support for support in found if not support.supported]
@@ -159,7 +160,7 @@ class Gate:
             "justification_integrity": level,
             "untrusted_justification": bool(misled) or (whole and level is Integrity.UNTRUSTED),
         }
-        decision = self._enforcement.gate(
+        decision, asked = self._enforcement.gate(
             acting, by=by, extra=extra, names=snapshot.names, now_us=snapshot.now_us, generation=snapshot.generation
         )
         idle = [ground.units[n] for n in ground.named if not ground.units[n].active]
@@ -169,13 +170,14 @@ class Gate:
             what = f"{idle[0].ref} is {idle[0].status.value}"
             decision = self._enforcement.against(decision, "justification", what)
         culprit = self._culprit(misled, ground, whole=whole) if not decision.allowed else None
-        return msgspec.structs.replace(
+        decision = msgspec.structs.replace(
             decision,
             reasons=(*decision.reasons, *(f"{s.argument}={s.value}: {s.reason}" for s in missing)),
             approval=bound if decision.effect is Effect.ASK else None,
             support=tuple(found),
             path=() if culprit is None else _path(snapshot, ground, culprit),
         )
+        return decision, asked
 
     def _culprit(self, misled: Sequence[Support], ground: _Ground, *, whole: bool) -> int | None:
         """The untrusted version that speaks against the call: where a value came from, else the nearest."""
@@ -225,8 +227,8 @@ class Gate:
         [item] = self._writing.prepare([record])
         with self._core.write(actor=acting.actor) as writer:
             snapshot = self._core.seen_by(writer)
-            decision, approval = self._judge(acting, snapshot, tool.name, arguments, justification, by)
-            self._enforcement.record(writer.now_us, decision)
+            decision, approval, asked = self._judge(acting, snapshot, tool.name, arguments, justification, by)
+            self._enforcement.record(writer.now_us, decision, asked)
             if not decision.allowed:
                 raise PolicyViolationError(decision, str(decision))
             approved = [] if approval is None else [snapshot.refs([approval])[approval]]

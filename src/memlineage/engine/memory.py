@@ -13,7 +13,8 @@ from memlineage.engine.backup import Backup, back_up
 from memlineage.engine.checkpoints import Checkpoints
 from memlineage.engine.checks import check_count, check_seconds
 from memlineage.engine.core import SEARCH_MEMORY, Clock, Core
-from memlineage.engine.decisions import read_decisions
+from memlineage.engine.decision_logging import DecisionLogging
+from memlineage.engine.decisions import Wanted, read_decisions
 from memlineage.engine.inputs import Limits, parse_target
 from memlineage.engine.keyring import Keyring, KeySource, keyring_of
 from memlineage.engine.ledger import Against
@@ -73,6 +74,7 @@ class Memory:
         signing_key: KeySource | None = None,
         search_memory: int = SEARCH_MEMORY,
         background: bool = True,
+        decision_log: DecisionLogging | None = None,
     ) -> Memory:
         """Open a store, or create it.
 
@@ -92,6 +94,7 @@ class Memory:
             search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
                 searched staying longest; what one search needs is there in any case. 512 MB if left out.
             background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
+            decision_log: what is logged of decisions, what is kept back from the log, and how many are kept.
 
         Raises:
             InvalidInputError: `search_memory` is no number of bytes.
@@ -111,6 +114,7 @@ class Memory:
                 limits=limits or Limits(),
                 clock=clock,
                 search_memory=check_count(search_memory, name="search_memory", least=0),
+                decision_log=decision_log,
             )
             check_embedder(core)
             admit_policy(core)
@@ -197,12 +201,32 @@ class Memory:
         most = None if limit is None else check_count(limit, name="limit", least=1)
         return self._parts.afterwards.catch_up(most)
 
-    def decisions(self, *, limit: int = 100) -> list[dict[str, Any]]:
-        """The latest decisions that were logged, newest first."""
+    def decisions(
+        self,
+        *,
+        limit: int = 100,
+        action: str | None = None,
+        effect: str | None = None,
+        unit: Unit | Ref | str | None = None,
+        since: datetime | None = None,
+    ) -> list[dict[str, Any]]:
+        """The latest decisions that were logged, newest first.
+
+        Args:
+            limit: most of them.
+            action: of this request only: `read`, `write`, `update`, `act`, …
+            effect: with this effect only: `allow`, `flag`, `ask`, `withhold`, `deny`.
+            unit: about this unit, or with a ref about that version of it.
+            since: made at this instant or later.
+        """
+        wanted = Wanted.of(limit=limit, action=action, effect=effect, unit=unit, since=since)
+        self._write_log()
+        with self._core.database.reading() as connection:
+            return read_decisions(connection, wanted)
+
+    def _write_log(self) -> None:
         if self._core.log.waiting:
             self._core.write_log()
-        with self._core.database.reading() as connection:
-            return read_decisions(connection, limit)
 
     # Policy ----------------------------------------------------------------------------------------------------
 

@@ -221,7 +221,7 @@ class _Run:
         if unit.status is Status.EXPIRED and replaced(self._snapshot, n):
             # A budget accepts what is a little old for want of something newer, and here there is that.
             reading, budget = msgspec.structs.replace(reading, budget=None), Budget()
-        decision = self._enforcement.read(reading, unit, n, refresh_cost=price)
+        decision = judged = self._enforcement.read(reading, unit, n, refresh_cost=price)
         if not stale and (decision.obliges(ObligationKind.REFRESH) or decision.cost):
             stale = self._refreshing.by_rule(self._snapshot, n, unit)
         cost = sum(item.cost for item in stale)
@@ -233,6 +233,8 @@ class _Run:
             decision = fall_back(decision, budget, f"it would cost {cost:g}")
         else:
             self.stale.update({item.n: item for item in stale})
+        if decision is not judged:
+            self._enforcement.settle(decision)
         self.decisions[unit.ref] = decision
         return decision
 
