@@ -1,4 +1,4 @@
-"""Commands about policy: authorize, decisions, policy check, policy explain."""
+"""Commands about policy: authorize, decisions, and the group `policy`: check, test, explain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlineage.cli import policy_schema
+from memlineage.cli import policy_schema, policy_test
 from memlineage.cli.acts import By
 from memlineage.cli.answers import DONE, MISUSE, REFUSED, Answer, as_data
 from memlineage.cli.command import command
@@ -136,9 +136,10 @@ def register(app: typer.Typer) -> None:
     """Add these commands."""
     command(app, "authorize", panel=_PANEL)(authorize)
     command(app, "decisions", panel=_PANEL)(decisions)
-    policy = typer.Typer(help="Policy as code: check documents, explain decisions.")
+    policy = typer.Typer(help="Policy as code: check, try and explain.")
     policy.callback(invoke_without_command=True)(_start)
     command(policy, "check", panel=_PANEL)(check)
+    policy_test.register(policy, panel=_PANEL)
     command(policy, "explain", panel=_PANEL)(explain)
     policy_schema.register(policy, panel=_PANEL)
     app.add_typer(policy, name="policy", rich_help_panel=_PANEL)
