@@ -49,11 +49,13 @@ class PaidFeed:
 
 
 @contextmanager
-def trip(*rules: dict[str, Any], layer: str = "global", cost: float = COST) -> Iterator[SimpleNamespace]:
+def trip(
+    *rules: dict[str, Any], layer: str = "global", cost: float = COST, **options: Any
+) -> Iterator[SimpleNamespace]:
     """A fare, a plan that rests on it, and two hours later."""
     clock = Clock()
     document = {"layer": layer, "rules": list(rules or (FRESH, SURE))}
-    with open_memory(policies=[document], clock=clock) as memory:
+    with open_memory(policies=[document], clock=clock, **options) as memory:
         feed = PaidFeed(clock)
         memory.register_tool("flight_api", refresh=feed, cost=cost)
         scope = memory.scope(user="alice", domain=layer.partition(":")[2] or None)
@@ -392,11 +394,11 @@ def test_what_could_not_be_fetched_is_logged_as_what_was_done(world: SimpleNames
     assert (done.effect, logged["effect"]) == (ml.Effect.FLAG, "flag")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="reads that are allowed are not logged, what rules in shadow mode said of them neither"
-)
-def test_what_a_rule_in_shadow_mode_says_of_an_allowed_read_is_logged() -> None:
-    with trip(FRESH | {"mode": "shadow"}) as world:
+@pytest.mark.parametrize(("reads", "logged"), [("notable", []), ("all", ["fares"])])
+def test_what_a_rule_in_shadow_mode_says_of_an_allowed_read_is_logged_with_all_reads(
+    reads: str, logged: list[str]
+) -> None:
+    with trip(FRESH | {"mode": "shadow"}, decision_log=ml.DecisionLogging(reads=reads)) as world:
         found = ask(world)
         assert [trial.rule for trial in found.decision(world.fare).shadow] == ["fares"]
-        assert [line["shadow"][0]["rule"] for line in of_the_fare(world)] == ["fares"]
+        assert [trial["rule"] for line in of_the_fare(world) for trial in line["shadow"]] == logged
