@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from memlineage.cli.program import app
 from memlineage.policy import Document, PolicySet, decide, defaults, load
 from memlineage.policy.fast.form import FastForm
 from memlineage.policy.rule import Target
@@ -85,3 +88,10 @@ def test_the_fast_form_decides_the_cases_alike(name):
             request, facts = request_of(policies, case, NOW)
             slowly = decide(policies, request, facts, case.budget, decision_id="d")
             assert form.decide(request, facts, case.budget, decision_id="d") == slowly, case.name
+
+
+@pytest.mark.parametrize("command", ["check", "test"])
+def test_the_commands_take_the_cookbook_as_it_stands(command):
+    answer = CliRunner().invoke(app, ["policy", command, str(COOKBOOK), "--json"])
+    told = json.loads(answer.stdout)
+    assert (answer.exit_code, told["ok"]) == (0, True)
