@@ -177,7 +177,8 @@ def fill(memory: Memory, clock: Clock) -> None:
 def filled(path: str | Path = ":memory:", *, acts: int = 0, seed: int = 1, policies: Sequence[object] = ()) -> Memory:
     """An open store with all of it, and so many random acts on top."""
     clock = Clock()
-    memory = Memory.open(path, embedder="lexical", clock=clock, policies=[POLICY, *policies])
+    memory = Memory.open(path, embedder="lexical", clock=clock, policies=[])
+    memory.reload([POLICY, *policies])
     fill(memory, clock)
     history = Acts(memory, clock, seed)
     for _ in range(acts):

@@ -12,7 +12,7 @@ DERIVED_COLUMNS = {
     ("unit", "current"), ("version", "form"), ("version", "valid_until"), ("version", "integrity"),
     ("version", "vector"), ("version", "mask"), ("meta", "embedder"),
 }  # fmt: skip
-UNRECORDED = {"refresh", "decision", "generation", "task", "finding"}
+UNRECORDED = {"refresh", "decision", "task", "finding"}
 """Tables that the ledger says nothing about: leases of refreshing, the log of decisions, and what follows answers."""
 _TRIES = 200
 

@@ -77,6 +77,7 @@ def tell(memory: ml.Memory, clock: Clock, folder: Path) -> None:
     memory.prove(unit)
     late = {"name": f"{CANARY}-late", "on": "read", "action": "flag", "reason": said("reason of a rule")}
     memory.reload([POLICY, {"rules": [late]}])
+    memory.catch_up()
     memory.rebuild()
     with memory._core.database.reading() as connection:
         save(build(connection, position_of(connection)), memory.path)  # as a large store does of itself

@@ -99,6 +99,11 @@ class Generations:
             self.latest = found
         return found
 
+    def known(self, revision: str) -> PolicySet | None:
+        """The policies of a generation that is kept ready."""
+        found = self._known.get(revision)
+        return None if found is None else found.policies
+
     def _read(self, connection: Connection, revision: object) -> Generation:
         kept = kept_policies(connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
         if kept is None or kept.revision != revision:

@@ -18,6 +18,7 @@ from memlineage.engine.core import Core
 from memlineage.engine.generation import kept_policies
 from memlineage.engine.ledger import keys_of_events
 from memlineage.engine.limits import odd_by_policy
+from memlineage.engine.past import Known, mend_generations
 from memlineage.engine.reports import RebuildReport, Watcher
 from memlineage.engine.verification import Checking
 from memlineage.errors import LedgerError, StoreError
@@ -96,18 +97,20 @@ class _Mending:
                 return record
             if faults.beyond_repair is not None or last:
                 raise _refusal(faults.beyond_repair or faults.first)
-            self._mend_record(faults, record)
+            self._mend_record(checking, record)
         raise AssertionError("the last round returns or raises")
 
-    def _mend_record(self, faults: Faults, record: RecordCheck) -> None:
-        connection = self._connection
+    def _mend_record(self, checking: Checking, record: RecordCheck) -> None:
+        connection, faults = self._connection, checking.faults
         if faults.by_table["schema"]:
             self.repaired += mend_schema(connection)
         self.repaired += repair_record(connection, faults.by_table)
         if faults.by_table["key or checkpoint"]:
             self.repaired += _mend_signed(connection, record)
         if faults.by_table["meta"]:
-            self.repaired += _mend_meta(self._core, connection, record)
+            self.repaired += _mend_meta(connection, record, checking.known_policies)
+        if faults.by_table["generation"]:
+            self.repaired += mend_generations(connection, record, checking.known_policies)
         if faults.by_table["tile"]:
             before = set(connection.execute("SELECT level, i, hash FROM tile"))
             fill_tiles(connection)
@@ -194,10 +197,10 @@ def _mend_mark(core: Core, connection: Connection) -> Counter[str]:
     return Counter(meta=1)
 
 
-def _mend_meta(core: Core, connection: Connection, record: RecordCheck) -> Counter[str]:
-    """The policy of the last policy event: as it is kept, or as this memory was opened with it."""
+def _mend_meta(connection: Connection, record: RecordCheck, known: Known) -> Counter[str]:
+    """The policy of the last policy event, wherever it is still known."""
     kept = kept_policies(connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
-    policies = next((p for p in (kept, core.policies) if p is not None and p.revision == record.revision), None)
+    policies = None if record.revision is None else known(record.revision)
     if policies is None:
         raise LedgerError(
             f"the policy of revision {record.revision} is not kept here any more, so nothing was written: open the "
@@ -206,7 +209,7 @@ def _mend_meta(core: Core, connection: Connection, record: RecordCheck) -> Count
     levels = {name: int(level) for name, level in policies.principals.items()}
     wanted = {
         "policy": policies.revision,
-        "policy_set": policies.kept() if kept is not policies else None,
+        "policy_set": None if kept is not None and kept.revision == policies.revision else policies.kept(),
         "policy_levels": orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode(),
     }
     before = dict(connection.execute("SELECT name, value FROM meta"))

@@ -18,7 +18,9 @@ from memlineage.engine.findings import Finding
 from memlineage.engine.generation import kept_policies
 from memlineage.engine.ledger import Against, claims_of, extends, signed_findings
 from memlineage.engine.limits import odd_by_policy
+from memlineage.engine.past import check_generations, past_policies
 from memlineage.engine.reports import VerifyReport, Watcher
+from memlineage.policy import PolicySet
 from memlineage.recall.embedding import embed_texts, to_blob
 from memlineage.store.checking.beside import check_index_file
 from memlineage.store.checking.contents import Embed, check_contents
@@ -36,7 +38,7 @@ __all__ = ["Checking", "verify"]
 _META: Final = frozenset({"embedder", "policy", "policy_levels", "policy_set"})
 _TABLES: Final = (
     "event", "version", "unit", "edge", "cause", "endorsement", "alike", "verdict", "principal", "wall", "namespace",
-    "contest", "context", "key", "checkpoint", "state", "lost", "tile", "text",
+    "contest", "context", "generation", "key", "checkpoint", "state", "lost", "tile", "text",
 )  # fmt: skip
 
 
@@ -110,7 +112,15 @@ class Checking:
         for found in signed_findings(connection, root_at=record.leaves.roots.get):
             faults.add("key or checkpoint", found.entry, found.problem, seq=record.last + 1, depth=Depth.RECORD)
         _check_meta(connection, record, faults)
+        check_generations(connection, record, faults, self.known_policies)
         return record
+
+    def known_policies(self, revision: str) -> PolicySet | None:
+        """A generation, wherever it can be had from: table `meta`, table `generation`, or this memory."""
+        kept = kept_policies(self._connection.execute("SELECT value FROM meta WHERE name = 'policy_set'").get)
+        if kept is None or kept.revision != revision:
+            kept = past_policies(self._connection, revision)
+        return kept or self._core.generations.known(revision)
 
     def witnessed(self, elsewhere: Sequence[Finding]) -> None:
         """What does not fit what was signed and kept elsewhere."""

@@ -46,6 +46,8 @@ class RecordCheck:
         leaves: the Merkle tree over the leaves, with its root at the sizes asked for.
         last: the last `seq`.
         revision: the policy generation that the last policy event took into force.
+        generations: all that were in force, with the last event that put each there.
+        format: the file format in which the ledger was begun.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class RecordCheck:
         self.leaves = TileCheck(connection, faults, sizes)
         self.last = 0
         self.revision: str | None = None
+        self.generations: dict[str, int] = {}
+        self.format = 0
         self._written = 0
         self._rows: Iterator[VersionRow] = version_rows(connection)
         self._row: VersionRow | None = next(self._rows, None)
@@ -171,10 +175,12 @@ class RecordCheck:
 
     def _policy(self, said: Policy) -> None:
         self.revision = said.revision
+        self.generations[said.revision] = said.seq
         if not DIGEST.fullmatch(said.revision):
             self._bad_event(said.seq, "holds text where the hash of a policy belongs")
 
     def _setting(self, said: Setting) -> None:
+        self.format = self.format or said.format
         if said.record != RECORD_LAYOUT:
             self._bad_event(said.seq, f"asks for record layout {said.record}; only {RECORD_LAYOUT} is known here")
 
