@@ -29,8 +29,8 @@ __all__ = ["WIDEST", "age_marks", "cell_of", "judging", "literals_of", "looking"
 
 Judge = Callable[[Mapping[str, Any]], Truth]
 
-WIDEST: Final = 1 << 62
-"""Numbers up to this size are judged here."""
+WIDEST: Final = 1 << 61
+"""Numbers up to this size are judged here; the difference of two of them fits 64 bits."""
 _TEXT: Final = frozenset({str})
 _NUMBER: Final = frozenset({int, float})
 _BOOLEAN: Final = frozenset({bool})

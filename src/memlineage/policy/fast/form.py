@@ -22,7 +22,7 @@ from memlineage.policy.combining import Request, decide
 from memlineage.policy.decision import Budget, Decision
 from memlineage.policy.facts import Facts, look_up
 from memlineage.policy.fast.classifier import Classifier, numbers
-from memlineage.policy.fast.closures import looking
+from memlineage.policy.fast.closures import WIDEST, looking
 from memlineage.policy.fast.fields import ASKED, FIXED, HEAD, marked, may_matter
 from memlineage.policy.fast.questions import SHORT, Judged, Place, Question, by_place, judged_in, question_of
 from memlineage.policy.policyset import PolicySet
@@ -181,14 +181,17 @@ class Table:
 
     Attributes:
         rules: in order.
-        moving: the questions that a unit, and what the request says of it, answer.
+        about: what is judged at each place that a unit, and what the request says of it, differ in.
+        moving: the questions about these.
+        each: whether every request must be decided by itself.
     """
 
     def __init__(self, rules: tuple[Rule, ...], judged: Iterable[Judged]) -> None:
         self.rules = rules
-        self._each = any(rule.action is Consequence.REQUIRE_APPROVAL for rule in rules)
+        self.each = any(rule.action is Consequence.REQUIRE_APPROVAL for rule in rules)
         places = by_place(judged)
-        self.moving = tuple(question_of(place, about) for place, about in places.items() if not place.asked)
+        self.about = {place: about for place, about in places.items() if not place.asked}
+        self.moving = tuple(question_of(place, about) for place, about in self.about.items())
         self._asked = tuple(question_of(place, about) for place, about in places.items() if place.asked)
         self._untils = sorted({rule.until_us for rule in rules if rule.until_us is not None})
         self._domains = _names(rules, rank=1)
@@ -197,7 +200,7 @@ class Table:
 
     def decisions(self, request: Request, facts: Facts, budget: Budget | None) -> dict[Hashable, Decision] | None:
         """What was decided for requests that say the same, by the answers; None if nothing can be remembered."""
-        if self._each:
+        if self.each:
             return None
         said: list[Hashable] = [ask(facts) for ask in self._asked]
         said.append(_over(self._untils, facts.now_us))
@@ -346,7 +349,7 @@ def _said(place: Place, about: Sequence[Judged]) -> Question:
             return None
         if kind is str and len(value) <= SHORT:
             return str(value)
-        if kind is bool or kind is float or (kind is int and -(1 << 62) <= value <= 1 << 62):
+        if kind is bool or kind is float or (kind is int and -WIDEST <= value <= WIDEST):
             return kind, value
         return object()
 

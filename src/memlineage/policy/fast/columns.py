@@ -1,0 +1,167 @@
+"""Many units as columns: for each field codes into its distinct values, or an array of numbers. Needs numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memlineage.model.principal import Authority, Integrity
+from memlineage.model.state import Standing
+from memlineage.policy.facts import Facts, look_up
+from memlineage.policy.fast.closures import WIDEST
+from memlineage.policy.fast.fields import ABOUT_ONE_UNIT
+from memlineage.policy.fast.questions import judged_in
+from memlineage.policy.kinds import Kind, Origin, spec_of
+from memlineage.policy.policyset import PolicySet
+
+__all__ = ["PLAIN", "Column", "Columns", "Numbers"]
+
+PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None), Authority, Integrity, Standing})
+"""Types whose values are told apart by type and equality."""
+_LISTS: Final = frozenset({tuple, list, frozenset})
+
+
+class Column(NamedTuple):
+    """A field of many units that has few values.
+
+    Attributes:
+        codes: for each unit the place of its value.
+        values: the distinct values; None for not known.
+    """
+
+    codes: NDArray[np.int32]
+    values: Sequence[Any]
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Self:
+        """The column of these values. Values are distinct if their types are: to a rule `True` is not 1."""
+        found: dict[Any, int] = {}
+        kept: list[Any] = []
+        codes = []
+        for value in values:
+            key = _key(value)
+            code = found.setdefault(key, len(kept))
+            if code == len(kept):
+                kept.append(value)
+            codes.append(code)
+        return cls(np.array(codes, np.int32), kept)
+
+    def at(self, place: int) -> Any:
+        """The value of one unit."""
+        return self.values[self.codes[place]]
+
+    def take(self, places: NDArray[np.int64]) -> Self:
+        """The column of these units."""
+        return type(self)(self.codes[places], self.values)
+
+
+class Numbers(NamedTuple):
+    """A field of many units that is a number: times in microseconds as integers, all else as it is.
+
+    Attributes:
+        values: 64-bit integers or floats.
+        known: where there is one; None for everywhere.
+    """
+
+    values: NDArray[np.int64] | NDArray[np.float64]
+    known: NDArray[np.bool_] | None = None
+
+    def at(self, place: int) -> Any:
+        """The value of one unit."""
+        return None if self.known is not None and not self.known[place] else self.values[place].item()
+
+    def take(self, places: NDArray[np.int64]) -> Self:
+        """The column of these units."""
+        return type(self)(self.values[places], None if self.known is None else self.known[places])
+
+
+class Columns:
+    """What rules look at in many units. Nobody changes it once it is made.
+
+    Attributes:
+        count: of units.
+        unit: fields of the units, by their flat names.
+        context: what the request says of each, where it differs from unit to unit.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        unit: Mapping[str, Column | Numbers],
+        context: Mapping[str, Column | Numbers] | None = None,
+        lineage: Callable[[int], Mapping[str, Any]] | None = None,
+    ) -> None:
+        """`lineage` gives what the graph says of the unit at a place; nothing is known of it if left out."""
+        self.count = count
+        self.unit = unit
+        self.context = context or {}
+        self._lineage = lineage
+
+    @classmethod
+    def of(
+        cls,
+        policies: Iterable[PolicySet],
+        units: Sequence[Mapping[str, Any]],
+        contexts: Sequence[Mapping[str, Any]] = (),
+        lineage: Callable[[int], Mapping[str, Any]] | None = None,
+    ) -> Self:
+        """The columns that the rules of these sets read, of these units. `contexts` say what is of one unit alone."""
+        read = {"ref": False}
+        for rule in (rule for one in policies for rule in one.rules):
+            read |= {path: how == "age" for path, how in _paths(judged_in(rule))}
+        unit = {path: _column([look_up(one, path) for one in units], path, age) for path, age in read.items()}
+        context = {path: Column.of(one.get(path) for one in contexts) for path in sorted(ABOUT_ONE_UNIT) if contexts}
+        return cls(len(units), unit, context, lineage)
+
+    def facts(self, place: int, context: Mapping[str, Any], now_us: int) -> Facts:
+        """What is known of one unit; `context` is what the request says of all."""
+        about = {path: column.at(place) for path, column in self.context.items()}
+        unit = {path: column.at(place) for path, column in self.unit.items()}
+        lineage = {} if self._lineage is None else self._lineage(place)
+        return Facts(unit=unit, context={**context, **about}, lineage=lineage, now_us=now_us)
+
+    def take(self, places: NDArray[np.int64]) -> Self:
+        """The columns of some of the units."""
+        told = self._lineage
+        return type(self)(
+            len(places),
+            {path: column.take(places) for path, column in self.unit.items()},
+            {path: column.take(places) for path, column in self.context.items()},
+            None if told is None else lambda place: told(int(places[place])),
+        )
+
+
+def _paths(judged: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    for one in judged:
+        sides = (one.leaf.left, one.leaf.right) if hasattr(one.leaf, "left") else ()
+        places = [(one.place.origin, one.place.path)] if one.place.path else []
+        places += [(side.origin, side.path) for side in sides if hasattr(side, "path")]
+        for origin, path in places:
+            if origin in (Origin.UNIT, Origin.NEW):
+                yield path, one.place.how
+
+
+def _column(values: list[Any], path: str, age: bool) -> Column | Numbers:
+    spec = spec_of(Origin.UNIT, path)
+    if age or (spec is not None and spec.kind is Kind.TIME):
+        return _times(values) or Column.of(values)
+    return Column.of(values)
+
+
+def _times(values: list[Any]) -> Numbers | None:
+    if not all(value is None or (type(value) is int and -WIDEST <= value <= WIDEST) for value in values):
+        return None
+    known = np.array([value is not None for value in values], np.bool_)
+    return Numbers(np.array([value or 0 for value in values], np.int64), None if known.all() else known)
+
+
+def _key(value: Any) -> Any:
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, value
+    if kind in _LISTS and all(type(item) is str for item in value):
+        return kind, tuple(value)
+    return kind, id(value)

@@ -1,0 +1,220 @@
+"""Many units at once are decided as each by itself."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.policy.fast.drawing import CASES, CONTEXT, some_budget, some_facts, some_policies, some_request, some_rules
+
+from memlineage.errors import InvalidInputError
+from memlineage.policy import Document, PolicySet, Request
+from memlineage.policy.fast import batch as batches
+from memlineage.policy.fast.batch import Batch
+from memlineage.policy.fast.columns import Column, Columns, Numbers
+from memlineage.policy.fast.fields import ABOUT_ONE_UNIT
+from memlineage.policy.fast.form import FastForm
+from memlineage.policy.kinds import KindError
+
+READ = Request(action="read")
+
+
+def each(form, columns, request, context, now, budget):
+    """What one by one comes out of it."""
+    return [
+        form.decide(request, columns.facts(place, context, now), budget, decision_id="", mask=None)
+        for place in range(columns.count)
+    ]
+
+
+def told(outcome):
+    """What an outcome says of every unit: whole decisions, and the arrays."""
+    decisions = [msgspec.structs.replace(outcome.decisions[place], unit=None) for place in outcome.which]
+    arrays = [array.tolist() for array in (outcome.allowed, outcome.effects, outcome.scores, outcome.costs)]
+    return repr(decisions), arrays
+
+
+def expected(decisions):
+    return repr([msgspec.structs.replace(one, unit=None) for one in decisions]), [
+        [one.allowed for one in decisions],
+        [one.effect.severity for one in decisions],
+        [one.score for one in decisions],
+        [one.cost for one in decisions],
+    ]
+
+
+@pytest.mark.parametrize("odd", [False, True])
+@settings(max_examples=max(1, CASES // 60), deadline=None)
+@given(seed=st.integers(0, 2**64))
+def test_a_batch_decides_as_each_unit_by_itself(odd, seed):
+    chance = random.Random(seed)
+    policies = chance.choice([some_policies, lambda chance: some_rules(chance, 12)])(chance)
+    form = FastForm(policies)
+    count = chance.choice([0, 1, 12, 40])
+    drawn = [some_facts(chance, odd) for _ in range(count)]
+    about = [{path: value for path, value in one.context.items() if path in ABOUT_ONE_UNIT} for one in drawn]
+    graph = chance.choice([None, lambda place: drawn[place].lineage])
+    columns = Columns.of([policies], [one.unit for one in drawn], chance.choice([about, ()]), graph)
+    batch = Batch(form, columns)
+    for _ in range(3):
+        context = some_facts(chance, odd).context
+        asked = some_request(chance), context, chance.choice([100_000_000, 120_000_000]), some_budget(chance)
+        try:
+            right = expected(each(form, columns, *asked))
+        except (InvalidInputError, KindError, OverflowError) as error:
+            with pytest.raises(type(error)):
+                batch.decide(*asked)
+            continue
+        assert told(batch.decide(*asked)) == right
+        assert told(batch.decide(*asked)) == right
+
+
+def batch_of(*rules, units, contexts=()):
+    policies = PolicySet.of(Document.from_dict({"description": "x", "rules": list(rules)}))
+    return Batch(FastForm(policies), Columns.of([policies], units, contexts))
+
+
+def withhold(name, **more):
+    return {"name": name, "on": "read", "action": "withhold", **more}
+
+
+def old(name, seconds, field="lineage.timestamp", **more):
+    return withhold(name, condition=[{"time_since": field}, ">", seconds], **more)
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_ages_pass_their_bounds_as_time_goes_by(monkeypatch, few):
+    monkeypatch.setattr(batches, "_FEW", few)
+    chance = random.Random(3)
+    units = [
+        {
+            "lineage.timestamp": chance.choice([None, chance.randrange(20)]),
+            "valid_from": chance.randrange(9),
+            "tags": tags,
+        }
+        for tags in ((), ("a",), ("b",), ("a", "b"))
+        for _ in range(30)
+    ]
+    batch = batch_of(
+        old("one", 5e-6, target={"tags": ["a"]}),
+        old("two", 9e-6, "valid_from", target={"tags": ["b"]}),
+        old("three", 12e-6, severity="soft"),
+        units=units,
+    )
+    for now in range(-3, 40):
+        right = expected(each(batch._form, batch._columns, READ, {}, now, None))
+        assert told(batch.decide(READ, {}, now)) == right
+
+
+def test_units_of_a_class_are_decided_once(monkeypatch):
+    decided = []
+    plain = FastForm.decide
+    monkeypatch.setattr(FastForm, "decide", lambda *a, **k: decided.append(1) or plain(*a, **k))
+    units = [{"lineage.timestamp": n % 10, "tags": ("a",), "ref": f"u{n}@1"} for n in range(500)]
+    batch = batch_of(old("one", 5e-6, target={"tags": ["a"]}), withhold("b", target={"tags": ["b"]}), units=units)
+    for now in (0, 0, 10, 12, 100):
+        batch.decide(READ, {}, now)
+    assert len(decided) == 3  # before the bound, on it, past it
+
+
+def test_what_needs_a_look_at_each_unit_gets_it_alone():
+    units = [{"tags": ("a",) if n % 3 else (), "creator": "x", "owner": "xy"[n % 2]} for n in range(30)]
+    batch = batch_of(
+        withhold("mine", target={"tags": ["a"]}, condition=[{"field": "creator"}, "==", {"field": "owner"}]),
+        units=units,
+    )
+    outcome = batch.decide(READ, {}, 0)
+    assert outcome.allowed.tolist() == [n % 3 == 0 or n % 2 == 1 for n in range(30)]
+
+
+def test_masks_that_are_known_are_used_and_stale_ones_are_not():
+    units = [{"tags": ("a",)}, {"tags": ("b",)}]
+    batch = batch_of(withhold("a", target={"tags": ["a"]}), units=units)
+    form, columns = batch._form, batch._columns
+    known = Column.of([form.mask({"tags": ("b",)}), form.mask({"tags": ("a",)})])
+    assert Batch(form, columns, known).decide(READ, {}, 0).allowed.tolist() == [True, True]
+    stale = Column.of([b"stale", form.mask({"tags": ("a",)})])
+    assert Batch(form, columns, stale).decide(READ, {}, 0).allowed.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("most", [4, 1 << 24])
+def test_too_many_slots_are_not_made_and_plans_are_bounded(monkeypatch, most):
+    monkeypatch.setattr(batches, "_SLOTS", most)
+    monkeypatch.setattr(batches, "_PLANS", 3)
+    rules = [old(f"r{n}", n * 1e-6) for n in range(20)]
+    batch = batch_of(
+        *rules, withhold("p", target={"purpose": ["p3"]}), units=[{"lineage.timestamp": n} for n in range(30)]
+    )
+    for number in range(10):
+        context = {"purpose": f"p{number}"}
+        right = expected(each(batch._form, batch._columns, READ, context, 20, None))
+        assert told(batch.decide(READ, context, 20)) == right
+        assert len(batch._plans) <= 3
+
+
+def test_numbers_that_floats_cannot_tell_apart_are_told_apart():
+    units = [{"version": 2**53 + step} for step in (0, 1, 2)]
+    batch = batch_of(withhold("late", condition=[{"field": "version"}, ">", 2**53 + 1]), units=units)
+    numbers = Numbers(np.array([unit["version"] for unit in units], np.int64))
+    for columns in (batch._columns, Columns(3, {"version": numbers})):
+        assert Batch(batch._form, columns).decide(READ, {}, 0).allowed.tolist() == [True, True, False]
+    floats = Columns(4, {"version": Numbers(np.array([np.nan, np.inf, 0.0, 1e18]))})
+    right = expected(each(batch._form, floats, READ, {}, 0, None))
+    assert told(Batch(batch._form, floats).decide(READ, {}, 0)) == right
+
+
+def test_threads_share_a_batch():
+    chance = random.Random(1)
+    units = [{"lineage.timestamp": chance.randrange(100), "tags": chance.choice([(), ("a",)])} for _ in range(300)]
+    batch = batch_of(*[old(f"r{n}", n * 7e-6, target={"tags": ["a"]}) for n in range(9)], units=units)
+    right = {now: expected(each(batch._form, batch._columns, READ, {}, now, None)) for now in range(0, 90, 5)}
+    wrong = []
+
+    def ask():
+        wrong.extend(now for now in right if told(batch.decide(READ, {}, now)) != right[now])
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_a_request_says_of_one_unit_may_be_said_of_all():
+    batch = batch_of(withhold("out", condition=[{"context": "in_walls"}, "!=", True]), units=[{}, {}])
+    for inside in (True, False, None, [1], True):
+        right = expected(each(batch._form, batch._columns, READ, {"in_walls": inside}, 0, None))
+        assert told(batch.decide(READ, {"in_walls": inside}, 0)) == right
+
+
+def test_columns_keep_values_of_two_types_apart():
+    column = Column.of([1, True, 1.0, "1", None, 1])
+    assert [type(value) for value in column.values] == [int, bool, float, str, type(None)]
+    assert column.codes.tolist() == [0, 1, 2, 3, 4, 0]
+
+
+def test_some_units_of_many_keep_their_fields():
+    policies = some_rules(random.Random(5), 30)
+    drawn = [some_facts(random.Random(n), odd=False) for n in range(20)]
+    columns = Columns.of(
+        [policies], [one.unit for one in drawn], [one.context for one in drawn], lambda n: {"depth": n}
+    )
+    some = columns.take(np.array([3, 5, 8]))
+    assert [some.facts(n, {}, 0) for n in range(3)] == [columns.facts(n, {}, 0) for n in (3, 5, 8)]
+
+
+def test_deciding_one_by_one_loads_no_numpy_of_its_own():
+    code = "import sys; import memlineage.policy, memlineage.policy.fast.form; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+assert ABOUT_ONE_UNIT & CONTEXT.keys(), "some of what is drawn differs from unit to unit"
