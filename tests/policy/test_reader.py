@@ -267,3 +267,18 @@ def test_with_a_quorum_a_rule_on_integrity_sets_no_cause():
 def test_a_document_of_a_thousand_rules_is_read():
     lines = (f"  - {{name: r{n}, target: {{tags: [t{n}]}}, action: deny}}" for n in range(1_000))
     assert len(read("\n".join(["rules:", *lines])).rules) == 1_000
+
+
+@pytest.mark.parametrize("form", ["dependency_consistency", "write_protection", "user_isolation"])
+def test_a_short_form_that_needs_no_more_is_put_in_force_by_true(form):
+    alone, empty = (read(f"rules: [{{{form}: {value}}}]").rules for value in ("true", "{}"))
+    assert [msgspec.structs.replace(each, place=None) for each in alone] == [
+        msgspec.structs.replace(each, place=None) for each in empty
+    ]
+    assert alone
+
+
+@pytest.mark.parametrize("form", ["source", "freshness", "sensitive_action", "quorum"])
+def test_a_short_form_that_needs_more_is_not(form):
+    with pytest.raises(PolicyDocumentError):
+        read(f"rules: [{{{form}: true}}]")

@@ -19,7 +19,7 @@ REGEX: Final = "re:"
 """What a regular expression begins with."""
 MAX_REGEX: Final = 1_000
 """Longest regular expression, in characters."""
-_MAX_MEMORY: Final = 1 << 20
+_MAX_MEMORY: Final = 1 << 18
 _MISSING: Final = "regular expressions need the extra: pip install 'memlineage[regex]'"
 
 
@@ -42,7 +42,7 @@ def check_regex(pattern: str) -> None:
     _compiled(pattern)
 
 
-@functools.lru_cache(maxsize=4_096)
+@functools.lru_cache(maxsize=2_048)
 def _compiled(pattern: str) -> Any:
     try:
         import re2

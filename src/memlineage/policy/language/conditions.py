@@ -35,8 +35,10 @@ from memlineage.policy.language.shape import MAX_TEXT, Shape
 from memlineage.policy.patterns import REGEX, RegexError, check_regex
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Operand, TimeSince
 
-__all__ = ["NAME_KEYS", "OPERATORS", "TYPES", "ConditionReader"]
+__all__ = ["MAX_REGEXES", "NAME_KEYS", "OPERATORS", "TYPES", "ConditionReader"]
 
+MAX_REGEXES: Final = 1_000
+"""Most regular expressions of one document: each takes up to a millisecond to check."""
 _ORDER: Final = frozenset({">", ">=", "<", "<="})
 _EQUALITY: Final = frozenset({"==", "!="})
 OPERATORS: Final = _ORDER | _EQUALITY | {"in", "not_in", "contains", "matches", "exists"}
@@ -54,6 +56,7 @@ class ConditionReader:
         self.shape = shape
         self.faults = shape.faults
         self.lists = lists
+        self.regexes = 0
 
     def read(self, node: Node) -> Condition:
         """The condition; a stand-in after a fault."""
@@ -242,6 +245,11 @@ class ConditionReader:
 
     def _check_pattern(self, pattern: Any, node: Node) -> None:
         if isinstance(pattern, str) and pattern.startswith(REGEX):
+            self.regexes += 1
+            if self.regexes > MAX_REGEXES:
+                message = f"over {MAX_REGEXES:,} regular expressions in one document; split it, or use '*'"
+                self.faults.add(node, "too_large", message)
+                return
             try:
                 check_regex(pattern)
             except RegexError as error:

@@ -75,7 +75,8 @@ class Faults:
             path = path[: _LONGEST_PATH - 1] + "…"
         if len(self.found) >= MAX_FAULTS:
             code, message = "too_many", f"over {MAX_FAULTS:,} faults: the rest is not looked at; mend these first"
-        fault = Fault(source=self.source, line=line, column=column, path=path, code=code, message=message)
+        where, said = _visible(path), _visible(message)
+        fault = Fault(source=self.source, line=line, column=column, path=where, code=code, message=said)
         self.found.append(fault)
         if len(self.found) > MAX_FAULTS:
             raise Enough
@@ -109,3 +110,10 @@ def quoted(value: object) -> str:
 def seen_alike(name: str) -> str:
     """A name as people see it: two that look the same, but are spelt in different code points, are one (NFC)."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def _visible(text: str) -> str:
+    """A text that can be shown and written anywhere: a name in a document may hold a lone surrogate, or worse."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

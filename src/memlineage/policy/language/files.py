@@ -20,6 +20,8 @@ __all__ = ["defaults", "load", "policy_files"]
 
 MAX_ENTRIES: Final = 10_000
 """Most files and directories that are looked through in one directory."""
+MAX_TOTAL: Final = 10 * MAX_CHARACTERS
+"""Most characters of all files together: some 20,000 rules."""
 _MAX_BYTES: Final = 4 * MAX_CHARACTERS
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
@@ -32,9 +34,15 @@ def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> tuple[Do
     given = [paths] if isinstance(paths, str | PathLike) else paths
     documents: list[Document] = []
     found: list[Fault] = []
+    total = 0
     for path in dict.fromkeys(file for each in given for file in _files(Path(each), found)):
         try:
-            documents.append(read(_text(path), str(path)))
+            text = _text(path)
+            total += len(text)
+            if total > MAX_TOTAL:
+                found.append(_fault(path, "too_large", f"the files have over {MAX_TOTAL:,} characters together"))
+                break
+            documents.append(read(text, str(path)))
         except PolicyDocumentError as error:
             found.extend(fault for fault in error.faults if isinstance(fault, Fault))
         if len(found) > MAX_FAULTS:

@@ -28,6 +28,7 @@ from memlineage.policy.language.rules import (
 from memlineage.policy.language.shape import DURATION, MAX_LIST, MAX_SECONDS, MAX_TEXT
 from memlineage.policy.language.shortforms import (
     APPROVALS,
+    BARE_FORMS,
     FORM_KEYS,
     PENDING,
     QUORUM,
@@ -209,7 +210,7 @@ def _form_value(form: str) -> Schema:
     made = _mapping(FORM_KEYS[form], values[form], FORM_NEEDS.get(form, ()))
     if form == "source":
         return {**made, "minProperties": 1}
-    alone = {"quorum": supports, "user_isolation": {"const": True}}.get(form)
+    alone = {"quorum": supports, **{bare: {"const": True} for bare in BARE_FORMS}}.get(form)
     return made if alone is None else {"anyOf": [alone, made]}
 
 

@@ -33,7 +33,17 @@ from memlineage.policy.rule import (
     Verb,
 )
 
-__all__ = ["APPROVALS", "FORM_KEYS", "NEEDED_KEYS", "PENDING", "QUORUM", "SHORT_FORMS", "WITH_ON", "Expansion"]
+__all__ = [
+    "APPROVALS",
+    "BARE_FORMS",
+    "FORM_KEYS",
+    "NEEDED_KEYS",
+    "PENDING",
+    "QUORUM",
+    "SHORT_FORMS",
+    "WITH_ON",
+    "Expansion",
+]
 
 FORM_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "source": ("allow", "deny", "min_confidence"),
@@ -47,6 +57,8 @@ FORM_KEYS: Final[dict[str, tuple[str, ...]]] = {
 """Keys of each short form."""
 NEEDED_KEYS: Final = {"freshness": ("max_age",), "sensitive_action": ("tool",), "quorum": ("n",)}
 """Those without which it says nothing."""
+BARE_FORMS: Final = frozenset({"dependency_consistency", "write_protection", "user_isolation"})
+"""Forms that say enough with `true`."""
 WITH_ON: Final = frozenset({"source", "freshness", "dependency_consistency"})
 """Forms beside which `on` may stand: where several rules differ in what they judge, it would break the form."""
 PENDING: Final = ("flag", "withhold")
@@ -81,6 +93,8 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _entries(reader: RuleReader, node: Node, form: str) -> dict[str, Node]:
+    if node.value is True and form in BARE_FORMS:
+        return {}
     return reader.shape.mapping(node, FORM_KEYS[form], required=NEEDED_KEYS.get(form, ()))
 
 
@@ -220,8 +234,7 @@ def _write_protection(reader: RuleReader, node: Node, draft: Draft) -> Expansion
 
 def _user_isolation(reader: RuleReader, node: Node, draft: Draft) -> Expansion:
     """Row B4."""
-    if node.value is not True:
-        _entries(reader, node, "user_isolation")
+    _entries(reader, node, "user_isolation")
     outside = _asked("in_walls", "!=", True)
     reason = "the request does not stand within the unit's own walls"
     return Expansion(rules=(draft.rule(Consequence.DENY, tuple(Verb), outside, reason=reason),))
