@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tracemalloc
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memlineage.errors import PolicyDocumentError
 from memlineage.policy import Document, PolicySet, load, read
@@ -138,6 +141,41 @@ def test_both_parsers_of_the_yaml_library_place_the_characters_of_an_expression_
     assert (usual[0].line, usual[0].column) == (5, 7)
     monkeypatch.setattr(yaml_text, "_LOADER", yaml.SafeLoader)
     assert refused(text).faults == usual
+
+
+WHOLE = """memlineage: 1
+layer: global
+principals: {"tool:web": UNTRUSTED}
+lists: {airlines: [ANA, JAL]}
+rules:
+  - name: one
+    target: {tags: [fare], creators: ["tool:*"]}
+    when: >
+      age(lineage.timestamp) > 5 * minutes
+      and (key in airlines or not matches(key, 're:a+'))
+    action: deny
+  - freshness: {tags: [x], max_age: 1h}
+tests:
+  - {unit: {kind: fact}, request: {action: read}, effect: deny}
+"""
+PIECES = [*"\t\n :{]#|!0\"'\\\u2028é", "- ", "&a", "*a", "None", "not "]
+IN_JSON = json.dumps(yaml.safe_load(WHOLE), indent=1)
+
+
+@given(st.data())
+def test_whatever_is_changed_in_a_text_it_is_read_or_refused_at_a_place_that_is_there(data):
+    text = data.draw(st.sampled_from([WHOLE, IN_JSON]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        gone = data.draw(st.integers(0, 6))
+        text = text[:at] + data.draw(st.sampled_from(PIECES)) + text[at + gone :]
+    try:
+        read(text)
+    except PolicyDocumentError as error:
+        lines = text.split("\n")
+        for fault in error.faults:
+            assert 1 <= fault.line <= len(lines), fault
+            assert 1 <= fault.column <= len(lines[fault.line - 1]) + 1, fault
 
 
 # Python values ----------------------------------------------------------------------------------------------------

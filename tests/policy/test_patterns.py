@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import memlineage as ml
 from memlineage.errors import PolicyDocumentError
 from memlineage.policy import Effect, Facts, PolicySet, Request, decide, patterns, read, rule
 from memlineage.policy.language.document import Document
@@ -125,3 +126,23 @@ def test_without_the_extra_a_set_that_was_kept_restricts_and_says_why(kept, with
         assert found.effect is Effect.DENY
         assert any("pip install 'memlineage[regex]'" in error for error in found.errors)
     assert "never" in decided(kept, "secret").rules
+
+
+def test_a_store_that_keeps_a_regular_expression_restricts_where_the_extra_is_missing(tmp_path, monkeypatch):
+    document = {
+        "rules": [{"name": "secrets", "on": "read", "action": "withhold", "when": "matches(key, 're:pin|iban')"}]
+    }
+    path = tmp_path / "kept.db"
+    with ml.Memory.open(path, policies=[document], embedder="lexical") as memory:
+        shown = memory.scope(user="alice").store("Kyoto in May", subject="trip", key="city")
+        assert memory.scope(user="alice").get(shown.ref).content == "Kyoto in May"
+    patterns._compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with ml.Memory.open(path) as memory:
+        scope = memory.scope(user="alice")
+        later = scope.store("Osaka in June", subject="trip", key="next city")
+        found = scope.retrieve("Osaka")
+        assert [item.ref for item in found.withheld] == [later.ref]
+        errors = [error for logged in memory.decisions(limit=10) for error in logged["errors"]]
+        assert any("pip install 'memlineage[regex]'" in error for error in errors)
+    patterns._compiled.cache_clear()
