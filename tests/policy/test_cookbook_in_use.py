@@ -32,13 +32,14 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def under(clock: Clock) -> Iterator[Callable[[str], ml.Memory]]:
-    """Opens a memory under one document and the default set."""
+@pytest.fixture(params=["alone", "among all fifteen"])
+def under(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Callable[[str], ml.Memory]]:
+    """Opens a memory under one document and the default set, or under all documents and that."""
     opened: list[ml.Memory] = []
 
     def memory(name: str) -> ml.Memory:
-        opened.append(open_memory(policies=[COOKBOOK / f"{name}.yaml"], clock=clock))
+        policies = COOKBOOK / f"{name}.yaml" if request.param == "alone" else COOKBOOK
+        opened.append(open_memory(policies=[policies], clock=clock))
         return opened[-1]
 
     yield memory
