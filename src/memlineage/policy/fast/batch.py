@@ -28,7 +28,7 @@ from memlineage.policy.fast.form import Asked, FastForm, Table
 from memlineage.policy.fast.questions import Place, question_of
 from memlineage.policy.kinds import Origin
 
-__all__ = ["Batch", "Outcome"]
+__all__ = ["Batch", "Ints", "Outcome", "coded", "is_time", "masks_of"]
 
 _PLANS: Final = 16
 _SLOTS: Final = 1 << 24
@@ -89,7 +89,7 @@ class Batch:
         self._cells = {
             path: _Ages(column.values)
             for path, column in columns.unit.items()
-            if isinstance(column, Numbers) and _is_time(column)
+            if isinstance(column, Numbers) and is_time(column)
         }
 
     def decide(
@@ -126,8 +126,7 @@ class Batch:
         """The masks of the units."""
         masks, columns = self._masks, self._columns
         if masks is None or not all(map(self._form.is_current, masks.values)):
-            units = (columns.facts(place, {}, 0).unit for place in range(columns.count))
-            masks = self._masks = Column.of(map(self._form.mask, units))
+            masks = self._masks = masks_of(self._form, columns)
         return masks
 
     def _planned(self, asked: Asked, context: Mapping[str, Any]) -> _Plan:
@@ -145,6 +144,41 @@ class Batch:
 
 def _said(value: Any) -> Hashable:
     return (type(value), value) if type(value) in PLAIN else object()
+
+
+def masks_of(form: FastForm, columns: Columns) -> Column:
+    """The masks of units: what a field rules out is looked up for each of its values once."""
+    classifier, width = form.classifier, len(form.policies.rules) // 8 + 1
+    out = np.zeros((columns.count, width), np.uint8)
+    odd = np.zeros(columns.count, np.bool_)
+    for path, index in classifier.indexes:
+        column = columns.unit.get(path)
+        if column is not None:
+            codes, values = coded(column, None, slice(None))
+            found = [0 if value is None else index.ruled_out(value) for value in values]
+            rows = b"".join((bits or 0).to_bytes(width, "little") for bits in found)
+            out |= np.frombuffer(rows, np.uint8).reshape(len(found), width)[codes]
+            odd |= np.array([bits is None for bits in found], np.bool_)[codes]
+    whole, inverse = np.unique(_rows(out), return_inverse=True)
+    left = [classifier.everything & ~int.from_bytes(row.tobytes(), "little") for row in whole]
+    rest = np.array([bool(bits & classifier.with_rest) for bits in left], np.bool_)[inverse]
+    masks = [form.written(bits) for bits in left]
+    mine: NDArray[np.int32] = inverse.astype(np.int32)
+    known = {mask: code for code, mask in enumerate(masks)}
+    for place in np.flatnonzero(rest | odd).tolist():
+        unit, bits = columns.facts(place, {}, 0).unit, left[mine[place]]
+        bits &= ~classifier.by_rest(unit, bits & classifier.with_rest)
+        mask = form.mask(unit) if odd[place] else form.written(bits)
+        code = known.setdefault(mask, len(masks))
+        if code == len(masks):
+            masks.append(mask)
+        mine[place] = code
+    return Column(mine, masks)
+
+
+def _rows(out: NDArray[np.uint8]) -> NDArray[Any]:
+    """Rows of bytes as one value each."""
+    return np.ascontiguousarray(out).view(np.dtype((np.void, out.shape[1]))).ravel()
 
 
 class _Deciding(NamedTuple):
@@ -226,7 +260,7 @@ class _Plan:
                 classes = _refined(classes, _answers(place, tables, groups, reads, column))
                 continue
             known = reads & _known(column)
-            if _is_time(column):
+            if is_time(column):
                 classes = _refined(classes, known.astype(np.int64))
                 ages.append((place, known))
             else:
@@ -302,7 +336,7 @@ class _Plan:
             self._arrays = _Arrays.of(self._decisions)
 
 
-def _is_time(column: Column | Numbers) -> bool:
+def is_time(column: Column | Numbers) -> bool:
     """Whether it holds times whose differences fit 64 bits."""
     if not isinstance(column, Numbers) or column.values.dtype != np.int64 or not len(column.values):
         return False
@@ -350,7 +384,8 @@ def _answers(
     answers = np.zeros(len(groups), np.int64)
     if not len(units):
         return answers
-    codes, values = _coded(column, place, tables, units)
+    marks = sorted({mark for table in tables for one in table.about.get(place, ()) for mark in one.marks})
+    codes, values = coded(column, marks if place.how == "number" else None, units)
     pairs, inverse = np.unique(groups[units] * len(values) + codes, return_inverse=True)
     numbers = np.empty(len(pairs), np.int64)
     known: dict[tuple[int, Hashable], int] = {}
@@ -373,20 +408,22 @@ def _facts(place: Place, value: Any) -> Facts:
     return Facts(context=told, now_us=0) if place.origin is Origin.CONTEXT else Facts(unit=told, now_us=0)
 
 
-def _coded(column: Column | Numbers, place: Place, tables: list[Table], units: Ints) -> tuple[Ints, Sequence[Any]]:
-    """Codes of the units and a value for each code; numbers are alike in a cell between all marks."""
+def coded(
+    column: Column | Numbers, marks: Sequence[float] | None, units: Ints | slice
+) -> tuple[NDArray[np.integer[Any]], Sequence[Any]]:
+    """Codes of some units and a value for each code. Numbers are alike in a cell between marks, if there are any."""
     if isinstance(column, Column):
-        return column.codes[units].astype(np.int64), column.values
-    marks = np.array(sorted({mark for table in tables for one in table.about.get(place, ()) for mark in one.marks}))
-    values = column.values[units]
-    if place.how != "number" or not (_is_exact(marks) and _is_exact(values)):
-        coded = Column.of(column.at(unit) for unit in units.tolist())
-        return coded.codes.astype(np.int64), coded.values
-    cells = marks.searchsorted(values) + marks.searchsorted(values, "right")
-    if column.known is not None:
-        cells = np.where(column.known[units], cells, 2 * len(marks) + 1)
-    _, first, inverse = np.unique(cells, return_index=True, return_inverse=True)
-    return inverse, [column.at(int(units[at])) for at in first.tolist()]
+        return column.codes[units], column.values
+    values, known = column.values[units], None if column.known is None else column.known[units]
+    bounds = np.array(() if marks is None else marks, values.dtype if not marks else None)
+    if marks is not None and _is_exact(bounds) and _is_exact(values):
+        keys = bounds.searchsorted(values) + bounds.searchsorted(values, "right")
+    else:
+        keys = np.unique(values, return_inverse=True)[1]
+    if known is not None:
+        keys = np.where(known, keys, -1)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return inverse, [None if known is not None and not known[at] else values[at].item() for at in first.tolist()]
 
 
 def _is_exact(numbers: NDArray[Any]) -> bool:

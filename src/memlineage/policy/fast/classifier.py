@@ -20,7 +20,7 @@ from memlineage.policy.interpreter import Truth
 from memlineage.policy.kinds import Kind, spec_of
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Rule
 
-__all__ = ["Classifier", "numbers"]
+__all__ = ["Classifier", "Index", "numbers"]
 
 _MOST: Final = 4096
 _ROOM: Final = 1 << 22
@@ -48,7 +48,7 @@ class _Demand(NamedTuple):
     condition: Condition | None
 
 
-class _Index(Protocol):
+class Index(Protocol):
     """What a value of one field rules out."""
 
     def ruled_out(self, value: Any) -> int | None:
@@ -56,10 +56,16 @@ class _Index(Protocol):
 
 
 class Classifier:
-    """Sorts what it is given by the rules that it leaves in."""
+    """Sorts what it is given by the rules that it leaves in.
+
+    Attributes:
+        everything: bits of all rules.
+        indexes: by field, what its values rule out.
+        with_rest: the rules that have demands beside.
+    """
 
     def __init__(self, rules: Sequence[Rule], part: Part) -> None:
-        self._all = (1 << len(rules)) - 1
+        self.everything = (1 << len(rules)) - 1
         grouped: dict[tuple[str, str], list[tuple[int, _Demand]]] = {}
         rest: dict[str, tuple[Callable[[Mapping[str, Any]], Truth], bool, int]] = {}
         for number, rule in enumerate(rules):
@@ -73,12 +79,11 @@ class Classifier:
                     bits = 1 << number | (known[2] if known else 0)
                     rest[key] = (known[0] if known else judge, demand.negated, bits)
         room = max(64, min(_MOST, _ROOM // (len(rules) // 8 + 64)))
-        self._fields = tuple(
-            (looking(path), _INDEXES[shape](found, part, room)) for (path, shape), found in grouped.items()
-        )
+        self.indexes = tuple((path, _INDEXES[shape](found, part, room)) for (path, shape), found in grouped.items())
+        self._fields = tuple((looking(path), index) for path, index in self.indexes)
         self._rest = tuple(rest.values())
         self._of_rule = _by_rule(self._rest)
-        self._with_rest = sum(1 << number for number in self._of_rule)
+        self.with_rest = sum(1 << number for number in self._of_rule)
 
     def bits(self, source: Mapping[str, Any]) -> int | None:
         """The rules that are not ruled out; None if a value is of a type that nobody expects."""
@@ -90,11 +95,11 @@ class Classifier:
                 if found is None:
                     return None
                 out |= found
-        bits = self._all & ~out
-        left = bits & self._with_rest
-        return bits & ~self._by_rest(source, left) if left else bits
+        bits = self.everything & ~out
+        left = bits & self.with_rest
+        return bits & ~self.by_rest(source, left) if left else bits
 
-    def _by_rest(self, source: Mapping[str, Any], left: int) -> int:
+    def by_rest(self, source: Mapping[str, Any], left: int) -> int:
         """Which of the rules that are left the compiled demands rule out."""
         out = 0
         asked: set[int] = set()
@@ -338,7 +343,7 @@ class _Few(_Alike):
         return self.of(value, value) if type(value) in self._types else None
 
 
-_INDEXES: Final[dict[str, Callable[[Sequence[tuple[int, _Demand]], Part, int], _Index]]] = {
+_INDEXES: Final[dict[str, Callable[[Sequence[tuple[int, _Demand]], Part, int], Index]]] = {
     "text": _OneText,
     "texts": _ManyTexts,
     "number": _Number,

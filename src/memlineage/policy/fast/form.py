@@ -43,6 +43,7 @@ class FastForm:
     Attributes:
         policies: the whole set; masks number its rules.
         deciding: the set that decides: the same, or without some rules.
+        classifier: works masks out.
     """
 
     def __init__(self, policies: PolicySet, *, without: Callable[[Rule], bool] | None = None) -> None:
@@ -52,7 +53,7 @@ class FastForm:
         kept = tuple(rule for rule in rules if without is None or not without(rule))
         self.deciding = policies if len(kept) == len(rules) else msgspec.structs.replace(policies, rules=kept)
         self._kept = _bits(rules, lambda rule: without is None or not without(rule))
-        self._classifier = Classifier(rules, FIXED)
+        self.classifier = Classifier(rules, FIXED)
         self._head = bytes.fromhex(policies.revision)[:HEAD]
         self._room = (len(rules) + 7) // 8
         self._verbs: dict[str, _Verb] = {}
@@ -63,9 +64,13 @@ class FastForm:
 
     def mask(self, unit: Mapping[str, Any]) -> bytes:
         """Which rules can matter for a version with these fields: bytes of the revision, then a bit for each rule."""
-        bits = self._classifier.bits(unit)
+        bits = self.classifier.bits(unit)
         if bits is None:
             bits = _bits(self.policies.rules, lambda rule: may_matter(rule, unit))
+        return self.written(bits)
+
+    def written(self, bits: int) -> bytes:
+        """The mask that marks these rules."""
         return self._head + bits.to_bytes(self._room, "little")
 
     def is_current(self, mask: bytes | None) -> bool:

@@ -38,6 +38,7 @@ __all__ = [
     "TargetPart",
     "by_place",
     "judged_in",
+    "judged_of",
     "leaves",
     "question_of",
 ]
@@ -128,11 +129,14 @@ def judged_in(rule: Rule) -> tuple[Judged, ...]:
     found = []
     if rule.action is Consequence.REFRESH and rule.cost is None:
         found.append(Judged(Place(Origin.CONTEXT, "refresh_cost", "few"), "", None, None, ()))
-    nothing = Facts(now_us=0)
-    for leaf in leaves(rule):
-        key, of_nothing = repr(leaf), _outcome(leaf, nothing)  # not the value itself, to which `1` and `True` are one
-        found += [Judged(place, key, leaf, of_nothing, _marks(place, leaf)) for place in _places(leaf)]
-    return tuple(found)
+    return (*found, *(one for leaf in leaves(rule) for one in judged_of(leaf)))
+
+
+def judged_of(leaf: Leaf) -> list[Judged]:
+    """A leaf, at each place where it looks."""
+    # The key is not the leaf itself, to which `1` and `True` are one.
+    key, of_nothing = repr(leaf), _outcome(leaf, Facts(now_us=0))
+    return [Judged(place, key, leaf, of_nothing, _marks(place, leaf)) for place in _places(leaf)]
 
 
 def by_place(judged: Iterable[Judged]) -> dict[Place, list[Judged]]:
