@@ -377,6 +377,28 @@ def test_a_condition_written_as_an_expression_is_read_back_as_the_same_tree(cond
     assert written.isprintable()
 
 
+WORDS = st.sampled_from(
+    [
+        *("and", "or", "not", "in", "is", "None", "True", "true", "minutes", "INTERNAL", "5", "0.5", "1e3"),
+        *"()[],.<+-*/",
+        *("==", ">=", "!=", "'a'", '"tool:*"', "r're:a'", "''", "airlines", "lists", "new", "old", "context"),
+        *("kind", "tags", "pinned", "confidence", "integrity", "lineage", "timestamp", "depth", "critical"),
+        *("arguments", "metadata", *FUNCTIONS),
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=12), st.sampled_from([" ", ""]))
+@example(["pinned", "and", "(", "not", "pinned", ")"], " ")
+@example(["0.5", "<", "confidence", "<", "5"], " ")
+def test_whatever_words_stand_in_an_expression_it_is_read_and_can_be_written_or_is_refused(words, between):
+    try:
+        made = read_back(between.join(words))
+    except PolicyDocumentError:
+        return
+    assert repr(read_back(expression(made))) == repr(made)
+
+
 def test_the_rules_that_ship_are_written_and_read_back_too():
     for each in defaults().rules:
         if each.condition is not None:

@@ -115,7 +115,9 @@ class _Python:
         if isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) <= MAX_NUMBER:
             message = f"not a finite number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}; write e.g. 3600 or 0.5"
             raise Unfit(path, "bad_number", message)
-        if value is None or isinstance(value, str | bool | int | float):
+        if isinstance(value, str):
+            return Node(str.__str__(value), 0, 0, path)  # of an enumeration, the value
+        if value is None or isinstance(value, bool | int | float):
             return Node(value, 0, 0, path)
         message = f"a {type(value).__name__} does not stand in a document; use text, numbers, booleans, lists, dicts"
         raise Unfit(path, "bad_value", message)

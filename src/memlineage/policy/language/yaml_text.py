@@ -79,8 +79,10 @@ def _report(error: yaml.MarkedYAMLError, text: str, faults: Faults) -> None:
         # The C library looks ahead, and has a bound of its own.
         faults.at(line, column, "", "too_deep", f"nested deeper than {MAX_DEPTH} levels; flatten the document")
         return
-    here = text.split("\n", line)[line - 1 : line]
-    tab = bool(here) and here[0][column - 1 : column] == "\t"
+    lines = text.split("\n")
+    if line > len(lines):  # the C library counts the end of a text as a line of its own
+        line, column = len(lines), len(lines[-1]) + 1
+    tab = lines[line - 1][column - 1 : column] == "\t"
     cure = "indent with spaces, not tabs" if tab else "check indentation, quotes and brackets"
     faults.at(line, column, "", "syntax", f"not valid YAML ({problem}); {cure}")
 
