@@ -155,10 +155,21 @@ def test_what_an_answer_would_cost_is_known_before_anything_is_paid(world: Simpl
     world.clock.advance(hours=2)
     world.feed.calls.clear()
     looked = world.scope.retrieve("costs USD", budget=ml.Budget(max_cost=0))
-    dear = sum(decision.cost for decision in looked.decisions.values())
-    assert (dear, world.feed.calls) == (pytest.approx(2 * COST), [])
-    world.scope.retrieve("costs USD", budget=PAYS)
-    assert len(world.feed.calls) == round(dear / COST)
+    assert (looked.cost, world.feed.calls) == (pytest.approx(2 * COST), [])
+    assert sum(decision.cost for decision in looked.decisions.values()) == pytest.approx(looked.cost)
+    paid = world.scope.retrieve("costs USD", budget=PAYS)
+    assert (len(world.feed.calls), paid.cost) == (2, 0)
+
+
+def test_what_a_plan_would_cost_is_known_where_its_fares_are_no_part_of_the_answer(world: SimpleNamespace) -> None:
+    other = world.scope.store("JL5 costs 500 USD", creator="tool:flight_api", tags=["fare"], confidence=0.9)
+    for name in ("both flights", "both flights, in this order"):
+        world.scope.store(name, creator="reasoning", depends_on=[world.fare, other])
+    world.clock.advance(hours=2)
+    looked = world.scope.retrieve("flights", filter={"creator": "reasoning"}, budget=ml.Budget(max_cost=0))
+    assert (len(looked), looked.cost, world.feed.calls) == (3, pytest.approx(2 * COST), [])
+    world.scope.retrieve("flights", filter={"creator": "reasoning"})
+    assert len(world.feed.calls) == 2
 
 
 @pytest.mark.parametrize("stated", [{}, {"cost": 0.5}])
@@ -169,7 +180,8 @@ def test_what_was_replaced_or_cannot_be_fetched_adds_nothing_to_the_cost(stated:
         world.scope.store("It was 300 USD for NH203", creator="user:alice", tags=["fare"])
         world.clock.advance(hours=2)
         looked = ask(world, ml.Budget(max_cost=0))
-        assert sum(decision.cost for decision in looked.decisions.values()) == (stated or {"cost": COST})["cost"]
+        assert looked.cost == (stated or {"cost": COST})["cost"]
+        assert sum(decision.cost for decision in looked.decisions.values()) == looked.cost
 
 
 def test_the_decision_on_a_unit_is_that_on_its_latest_version(world: SimpleNamespace) -> None:

@@ -60,6 +60,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         withheld: what would have been among the units but for policy, with rule and reason.
         scores: why each unit stands where it stands.
         decisions: the decision on every unit that was considered.
+        cost: what it would cost to fetch all that is too old among these, and behind them; each value counts once.
     """
 
     units: tuple[Unit, ...]
@@ -67,6 +68,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     withheld: tuple[Withheld, ...] = ()
     scores: dict[Ref, Score] = {}
     decisions: dict[Ref, Decision] = {}
+    cost: float = 0.0
 
     def decision(self, unit: Unit | Ref | str) -> Decision:
         """The decision on a version, or on the latest one of a unit; `UnknownUnitError` if it was not considered."""

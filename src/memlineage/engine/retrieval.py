@@ -143,6 +143,7 @@ class _Run:
             acting, snapshot, purpose=query.purpose, critical=query.critical, budget=query.budget
         )
         self.stale: dict[int, Stale] = {}
+        self._prices: dict[int, float] = {}
         self.decisions: dict[Ref, Decision] = {}
 
     def answer(self, vector: NDArray[np.float32], *, alone: bool) -> Found | None:
@@ -170,6 +171,7 @@ class _Run:
             withheld=tuple(withheld),
             scores=scores,
             decisions=self.decisions,
+            cost=fsum(self._prices.values()),
         )
 
     def _ranked(self, pool: Pool) -> Ranking:
@@ -225,6 +227,7 @@ class _Run:
         if not stale and (decision.obliges(ObligationKind.REFRESH) or decision.cost):
             stale = self._refreshing.by_rule(self._snapshot, n, unit)
         cost = sum(item.cost for item in stale)
+        self._prices.update({item.n: item.cost for item in stale})
         if not stale:
             decision = _costing(fall_back(decision, budget, "no tool can fetch it again"))
         elif {item.n for item in stale} & self._given_up:
