@@ -332,6 +332,19 @@ def test_one_that_can_only_say_something_old_is_not_called_by_every_read(world: 
     assert len(world.scope.history(world.fare.id)) == 2
 
 
+def test_one_that_was_forestalled_has_not_failed(world: SimpleNamespace) -> None:
+    def forestalled(unit: ml.Unit, now: datetime) -> str:
+        world.scope.update(world.fare.id, "NH203 costs 650 USD", creator="tool:flight_api")
+        return NEW
+
+    world.feed.answer = forestalled
+    assert contents(ask(world, PAYS, filter={"tags": "fare"}).units) == ["NH203 costs 650 USD"]
+    world.feed.answer = lambda unit, now: NEW
+    world.clock.advance(hours=2)
+    assert contents(ask(world, PAYS, filter={"tags": "fare"}).units) == [NEW]
+    assert len(world.feed.calls) == 2
+
+
 def test_something_old_that_is_newer_than_what_there_was_is_what_a_budget_accepts(world: SimpleNamespace) -> None:
     world.feed.answer = old()
     found = ask(world, ml.Budget(max_cost=0.05, min_score=0))

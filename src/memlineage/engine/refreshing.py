@@ -192,7 +192,8 @@ class Refreshing:
         written = (self._write(acting, stale, value) for value in self._values(stale))
         done = next((unit for unit in written if unit is not None), None)
         with suppress(StoreError):  # the lease ends by itself
-            self._release(stale, token, fresh=done is not None and not self._stale_again(done))
+            fresh = done is not None and (done is stale.unit or not self._stale_again(done))
+            self._release(stale, token, fresh=fresh)
         return done is not None
 
     def _stale_again(self, unit: Unit) -> bool:
@@ -233,14 +234,16 @@ class Refreshing:
             return None
 
     def _write(self, acting: Acting, stale: Stale, value: Any) -> Unit | None:
-        """The fresh value as a new version by the same tool, through the same enforcement; None if it is refused."""
+        """The fresh value as a new version by the same tool, through the same enforcement; None if it is refused, and
+        the old one if somebody else wrote a newer one meanwhile.
+        """
         try:
             fresh = self._draft(acting, stale, value)
             return self._writing.update(
                 acting, Target(stale.unit.id, None), fresh, if_version=stale.unit.version, replayed=True
             )
         except ConflictError:
-            return stale.unit  # somebody else wrote a newer version meanwhile: read that
+            return stale.unit
         except (PolicyViolationError, InvalidInputError, UnknownUnitError):
             return None
 
