@@ -15,6 +15,7 @@ import memlineage as ml
 from memlineage.engine import enforcement, masks
 from memlineage.engine.acting import Acting
 from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.facts import LineageFacts
 from memlineage.model.state import CauseKind
 from memlineage.policy import Decision, Facts, decide
 from memlineage.policy.fast.fields import marked, may_matter
@@ -149,6 +150,9 @@ def test_every_decision_of_the_engine_is_the_one_that_all_rules_together_make(
         for _ in range(10):
             acts.act()
         assert {"write", "read", "read by a mask", "write by a mask"} <= set(made)
+        with memory._core.read() as snapshot:  # what is known of a unit already is what its lineage says
+            for n, unit in snapshot.units(list(stored(memory))).items():
+                assert LineageFacts(snapshot.graph, n, unit.standing)["integrity"] is unit.integrity
         assert_consistent(memory)
 
 

@@ -35,6 +35,8 @@ CASES = [
     ("cascade", "impact, three levels"),
     ("cascade", "index from the tables"),
     ("cascade", "index from its file"),
+    ("rules", "retrieve, 1,000 rules"),
+    ("rules", "invalidate, FULL, 1,000 rules"),
     ("open", "to the first answer"),
     ("verify", "everything"),
     ("verify", "all but vectors"),
@@ -45,7 +47,7 @@ ROOM = [("cascade", "graph index in memory"), ("cascade", "graph index on disk")
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> bench.Report:
     return bench.measure(
-        ["store", "retrieve", "cascade", "open", "verify"], [TINY], Shelf(tmp_path_factory.mktemp("bench"))
+        ["store", "retrieve", "cascade", "rules", "open", "verify"], [TINY], Shelf(tmp_path_factory.mktemp("bench"))
     )
 
 

@@ -129,16 +129,16 @@ _NEW: Final[dict[str, Callable[[tuple[NewVersion, int]], Any]]] = {
 
 
 class LineageFacts(Mapping[str, Any]):
-    """What the graph says of a version, looked up only if a rule asks."""
+    """What the graph says of a version, looked up only if a rule asks. Its own integrity may be known already."""
 
-    def __init__(self, graph: StoreGraph, n: int, standing: Standing) -> None:
+    def __init__(self, graph: StoreGraph, n: int, standing: Standing, level: Integrity | None = None) -> None:
         self._graph = graph
         self._n = n
         self._ask: dict[str, Callable[[], Any]] = {
             "depth": self._depth,
             "roots": self._roots,
             "min_confidence": self._min_confidence,
-            "integrity": lambda: Integrity(graph.node(n).integrity),
+            "integrity": lambda: Integrity(graph.node(n).integrity) if level is None else level,
             "standing": lambda: standing,
             "children": lambda: len({hop.child for hop in graph.children([n]) if hop.role != Role.REVISES}),
         }

@@ -18,7 +18,7 @@ from memlineage.engine.scope import Scope
 from memlineage.evaluation.corpus import sentences
 from memlineage.evaluation.filling import fill_beneath, open_memory
 from memlineage.evaluation.floors import RawTable, sweep
-from memlineage.evaluation.keeping import Shelf
+from memlineage.evaluation.keeping import Filled, Shelf
 from memlineage.evaluation.measuring import Figure, Footprint, beside, timed
 from memlineage.evaluation.shapes import PARENTS, Block, Nest, nested, triples
 from memlineage.model.ids import parse_ref
@@ -27,9 +27,10 @@ from memlineage.store.index import LineageIndex, build
 from memlineage.store.index_file import load, save
 from memlineage.store.kept_index import file_of, position_of
 
-__all__ = ["cascade"]
+__all__ = ["USER", "cascade", "fall", "take_nest"]
 
-_USER = "ann"
+USER = "ann"
+"""Whose memory it is."""
 _LOOKS = 10
 _WALKS = 5
 
@@ -38,11 +39,11 @@ def cascade(sizes: Sequence[int], shelf: Shelf) -> list[Figure | Footprint]:
     """Figures for units with that many descendants, in one memory that holds them all."""
     nest = nested(sizes)
     largest = max(nest.roots)
-    filled = shelf.take("nested-" + "-".join(map(str, sorted(nest.roots))), _nest(nest))
+    filled = take_nest(sizes, shelf)
     raw = RawTable(str(shelf.work / "raw-cascade.db"), durability="full")
     found: list[Figure | Footprint] = []
     with open_memory(filled.path) as memory:
-        scope = memory.scope(user=_USER)
+        scope = memory.scope(user=USER)
         with memory._core.database.reading() as connection:
             index = build(connection, position_of(connection))
             numbers = {size: _number(connection, ref) for size, ref in filled.refs.items()}
@@ -59,10 +60,16 @@ def _number(connection: apsw.Connection, ref: str) -> int:
     return int(connection.execute("SELECT current FROM unit WHERE id = ?", (parse_ref(ref)[0],)).get)
 
 
+def take_nest(sizes: Sequence[int], shelf: Shelf) -> Filled:
+    """A memory in which units have that many descendants; refs of the units by their number."""
+    nest = nested(sizes)
+    return shelf.take("nested-" + "-".join(map(str, sorted(nest.roots))), _nest(nest))
+
+
 def _nest(nest: Nest) -> Callable[[Memory], dict[str, str]]:
     def fill(memory: Memory) -> dict[str, str]:
-        block = Block(user=_USER, texts=sentences("en", len(nest.parents)), parents=nest.parents)
-        refs = fill_beneath(memory, [block])[_USER]
+        block = Block(user=USER, texts=sentences("en", len(nest.parents)), parents=nest.parents)
+        refs = fill_beneath(memory, [block])[USER]
         return {str(size): str(refs[place]) for size, place in nest.roots.items()}
 
     return fill
@@ -73,13 +80,13 @@ def _durable(scope: Scope, raw: RawTable, size: int, ref: str) -> Figure:
         "cascade",
         "invalidate, FULL",
         size,
-        figure=_fall(scope, ref),
+        figure=fall(scope, ref),
         floor=lambda: timed(lambda: raw.insert_blocks(size)),
         floor_name="raw write of as many bytes in blocks",
     )
 
 
-def _fall(scope: Scope, ref: str) -> Callable[[], float]:
+def fall(scope: Scope, ref: str) -> Callable[[], float]:
     """Time the fall; the recovery that makes room for the next one is not counted."""
 
     def taken() -> float:

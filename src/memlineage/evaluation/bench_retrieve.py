@@ -14,11 +14,11 @@ from memlineage.engine.memory import Memory
 from memlineage.evaluation.corpus import LANGUAGES, questions, sentences
 from memlineage.evaluation.filling import fill_beneath, open_memory
 from memlineage.evaluation.floors import product
-from memlineage.evaluation.keeping import Shelf
+from memlineage.evaluation.keeping import Filled, Shelf
 from memlineage.evaluation.measuring import Figure, beside, timed
 from memlineage.evaluation.shapes import statements
 
-__all__ = ["LARGEST", "retrieve"]
+__all__ = ["LARGEST", "retrieve", "take_languages"]
 
 LARGEST: Final = 100_000
 """Units in the largest namespace that is searched: exact search is linear in it, and nobody's is larger."""
@@ -31,10 +31,14 @@ def retrieve(sizes: Sequence[int], shelf: Shelf) -> list[Figure]:
     """Figures in namespaces of that many units, one of each language."""
     found = []
     for size in dict.fromkeys(min(size, LARGEST) for size in sizes):
-        filled = shelf.take(f"languages-{size}", _languages(size))
-        with open_memory(filled.path, durability="normal") as memory:
+        with open_memory(take_languages(size, shelf).path, durability="normal") as memory:
             found += [_asked(memory, language, size) for language in LANGUAGES]
     return found
+
+
+def take_languages(size: int, shelf: Shelf) -> Filled:
+    """A memory with a namespace of that many units for each language, whose name is that of the user."""
+    return shelf.take(f"languages-{size}", _languages(size))
 
 
 def _languages(size: int) -> Callable[[Memory], dict[str, str]]:

@@ -54,6 +54,8 @@ _TARGETS: Final[dict[tuple[str, str, int], tuple[Target, ...]]] = {
     ("cascade", "invalidate, FULL", 100_000): (Target("seconds", 60e-3),),
     ("cascade", "invalidate, FULL", 1_000_000): (Target("seconds", 600e-3),),
     ("cascade", "explain, three levels", _ANY): (Target("seconds", 0.3e-3),),
+    ("rules", "retrieve, 1,000 rules", _ANY): (Target("ratio", 1.15),),
+    ("rules", "invalidate, FULL, 1,000 rules", 100_000): (Target("seconds", 60e-3),),
     ("open", "to the first answer", 1_000_000): (Target("seconds", 0.3),),
     ("cascade", "graph index in memory", 1_000_000): (Target("bytes", 60e6),),
 }
