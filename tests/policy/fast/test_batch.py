@@ -62,6 +62,9 @@ def test_a_batch_decides_as_each_unit_by_itself(odd, seed):
     about = [{path: value for path, value in one.context.items() if path in ABOUT_ONE_UNIT} for one in drawn]
     graph = chance.choice([None, lambda place: drawn[place].lineage])
     columns = Columns.of([policies], [one.unit for one in drawn], chance.choice([about, ()]), graph)
+    if chance.random() < 0.5:
+        known = {path: Column.of(one.lineage.get(path) for one in drawn) for path in ("depth", "standing")}
+        columns = Columns(count, columns.unit, columns.context, known, graph)
     batch = Batch(form, columns)
     for _ in range(3):
         context = some_facts(chance, odd).context

@@ -28,7 +28,7 @@ from memlineage.policy.fast.form import Asked, FastForm, Table
 from memlineage.policy.fast.questions import Place, question_of
 from memlineage.policy.kinds import Origin
 
-__all__ = ["Batch", "Ints", "Outcome", "coded", "is_time", "masks_of"]
+__all__ = ["Batch", "Ints", "Outcome", "coded", "column_of", "is_alone", "is_time", "masks_of"]
 
 _PLANS: Final = 16
 _SLOTS: Final = 1 << 24
@@ -109,7 +109,7 @@ class Batch:
         key = asked, tuple([_said(context.get(path)) for path in _SAID])
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._planned(asked, context)
+            plan = self._planned(asked)
             if asked.kept and not any(type(said) is object for said in key[1]):
                 if len(self._plans) >= _PLANS:
                     self._plans.clear()
@@ -129,7 +129,7 @@ class Batch:
             masks = self._masks = masks_of(self._form, columns)
         return masks
 
-    def _planned(self, asked: Asked, context: Mapping[str, Any]) -> _Plan:
+    def _planned(self, asked: Asked) -> _Plan:
         masks = self.masks()
         tables: list[Table] = []
         places: dict[int, int] = {}
@@ -139,7 +139,7 @@ class Batch:
             groups.append(places.setdefault(id(table), len(tables)))
             if groups[-1] == len(tables):
                 tables.append(table)
-        return _Plan(tables, np.array(groups, np.int64)[masks.codes], masks, self._columns, context)
+        return _Plan(tables, np.array(groups, np.int64)[masks.codes], masks, self._columns)
 
 
 def _said(value: Any) -> Hashable:
@@ -241,18 +241,17 @@ class _Ages:
 class _Plan:
     """Classes and slots of a batch for one request."""
 
-    def __init__(
-        self, tables: list[Table], groups: Ints, masks: Column, columns: Columns, context: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, tables: list[Table], groups: Ints, masks: Column, columns: Columns) -> None:
         self._masks = masks
         self._lock = threading.Lock()
         self._decisions: list[Decision] = []
         self._arrays = _Arrays.of(())
         self._alone_set: frozenset[int] = frozenset()
-        alone = np.array([table.each or any(map(_is_alone, table.about)) for table in tables], np.bool_)[groups]
+        each = [table.each or any(is_alone(place, columns) for place in table.about) for table in tables]
+        alone = np.array(each, np.bool_)[groups]
         classes, ages = groups, []
         for place in {place: None for table in tables for place in table.about}:
-            column = _column_of(place, columns, context)
+            column = column_of(place, columns)
             if column is None:
                 continue
             reads = np.array([place in table.about for table in tables], np.bool_)[groups]
@@ -349,18 +348,19 @@ def _known(column: Column | Numbers) -> NDArray[np.bool_]:
     return np.ones(len(column.values), np.bool_) if column.known is None else column.known
 
 
-def _column_of(place: Place, columns: Columns, context: Mapping[str, Any]) -> Column | Numbers | None:
+def column_of(place: Place, columns: Columns) -> Column | Numbers | None:
     """What differs between the units there; None where nothing does, or where they are decided one by one."""
-    if _is_alone(place) or place.origin is Origin.OLD:
+    if not place.path or place.origin is Origin.OLD:
         return None
-    if place.origin is not Origin.CONTEXT:
-        return columns.unit.get(place.path)
-    return columns.context.get(place.path)
+    if place.origin is Origin.CONTEXT:
+        return columns.context.get(place.path)
+    return (columns.lineage if place.origin is Origin.LINEAGE else columns.unit).get(place.path)
 
 
-def _is_alone(place: Place) -> bool:
+def is_alone(place: Place, columns: Columns) -> bool:
     """Whether a question about it can only be answered for one unit at a time."""
-    return not place.path or place.origin is None or place.origin is Origin.LINEAGE
+    in_graph = place.origin is Origin.LINEAGE and columns.graph is not None and place.path not in columns.lineage
+    return not place.path or in_graph
 
 
 def _marks(table: Table, place: Place) -> Ints:
@@ -405,7 +405,9 @@ def _answers(
 
 def _facts(place: Place, value: Any) -> Facts:
     told = {place.path: value}
-    return Facts(context=told, now_us=0) if place.origin is Origin.CONTEXT else Facts(unit=told, now_us=0)
+    if place.origin is Origin.CONTEXT:
+        return Facts(context=told, now_us=0)
+    return Facts(lineage=told, now_us=0) if place.origin is Origin.LINEAGE else Facts(unit=told, now_us=0)
 
 
 def coded(

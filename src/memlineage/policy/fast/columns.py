@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -85,6 +85,8 @@ class Columns:
         count: of units.
         unit: fields of the units, by their flat names.
         context: what the request says of each, where it differs from unit to unit.
+        lineage: what the graph says of them.
+        graph: gives what the graph says of the unit at a place, beyond that; None if no more is known.
     """
 
     def __init__(
@@ -92,13 +94,15 @@ class Columns:
         count: int,
         unit: Mapping[str, Column | Numbers],
         context: Mapping[str, Column | Numbers] | None = None,
-        lineage: Callable[[int], Mapping[str, Any]] | None = None,
+        lineage: Mapping[str, Column | Numbers] | None = None,
+        graph: Callable[[int], Mapping[str, Any]] | None = None,
     ) -> None:
-        """`lineage` gives what the graph says of the unit at a place; nothing is known of it if left out."""
+        """Units of which rules ask the graph are decided one by one, where it is no column that says it."""
         self.count = count
         self.unit = unit
         self.context = context or {}
-        self._lineage = lineage
+        self.lineage = lineage or {}
+        self.graph = graph
 
     @classmethod
     def of(
@@ -106,7 +110,7 @@ class Columns:
         policies: Iterable[PolicySet],
         units: Sequence[Mapping[str, Any]],
         contexts: Sequence[Mapping[str, Any]] = (),
-        lineage: Callable[[int], Mapping[str, Any]] | None = None,
+        graph: Callable[[int], Mapping[str, Any]] | None = None,
     ) -> Self:
         """The columns that the rules of these sets read, of these units. `contexts` say what is of one unit alone."""
         read = {"ref": False}
@@ -114,24 +118,45 @@ class Columns:
             read |= {path: how == "age" for path, how in _paths(judged_in(rule))}
         unit = {path: _column([look_up(one, path) for one in units], path, age) for path, age in read.items()}
         context = {path: Column.of(one.get(path) for one in contexts) for path in sorted(ABOUT_ONE_UNIT) if contexts}
-        return cls(len(units), unit, context, lineage)
+        return cls(len(units), unit, context, None, graph)
 
     def facts(self, place: int, context: Mapping[str, Any], now_us: int) -> Facts:
         """What is known of one unit; `context` is what the request says of all."""
         about = {path: column.at(place) for path, column in self.context.items()}
         unit = {path: column.at(place) for path, column in self.unit.items()}
-        lineage = {} if self._lineage is None else self._lineage(place)
+        lineage: Mapping[str, Any] = {path: column.at(place) for path, column in self.lineage.items()}
+        if self.graph is not None:
+            graph = self.graph(place)
+            lineage = _Told(lineage, graph) if lineage else graph
         return Facts(unit=unit, context={**context, **about}, lineage=lineage, now_us=now_us)
 
     def take(self, places: NDArray[np.int64]) -> Self:
         """The columns of some of the units."""
-        told = self._lineage
+        graph = self.graph
         return type(self)(
             len(places),
             {path: column.take(places) for path, column in self.unit.items()},
             {path: column.take(places) for path, column in self.context.items()},
-            None if told is None else lambda place: told(int(places[place])),
+            {path: column.take(places) for path, column in self.lineage.items()},
+            None if graph is None else lambda place: graph(int(places[place])),
         )
+
+
+class _Told(Mapping[str, Any]):
+    """What columns say, and the graph beside; it is asked only for what rules look at."""
+
+    def __init__(self, columns: Mapping[str, Any], graph: Mapping[str, Any]) -> None:
+        self._columns = columns
+        self._graph = graph
+
+    def __getitem__(self, path: str) -> Any:
+        return self._columns[path] if path in self._columns else self._graph[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._columns, **dict.fromkeys(self._graph)})
+
+    def __len__(self) -> int:
+        return len({*self._columns, *self._graph})
 
 
 def _paths(judged: Iterable[Any]) -> Iterable[tuple[str, str]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from memlineage.policy.combining import Request, applies, in_force
 from memlineage.policy.decision import Budget
 from memlineage.policy.facts import Facts, Notes
-from memlineage.policy.fast.batch import Batch, Ints, Outcome, coded, is_time
+from memlineage.policy.fast.batch import Batch, Ints, Outcome, coded, column_of, is_alone, is_time
 from memlineage.policy.fast.closures import WIDEST
 from memlineage.policy.fast.columns import Column, Columns, Numbers
 from memlineage.policy.fast.fields import counts_unfired
@@ -156,10 +156,10 @@ class _Sweep:
         looks = [one.place for one in judged]
         if all(place.asked or place.origin is Origin.OLD for place in looks):
             return np.full(len(places), _number(_truth(leaf, self._shared)), np.int8)
-        if len(looks) > 1 or not looks[0].path or looks[0].origin is Origin.LINEAGE:
+        if len(looks) > 1 or is_alone(looks[0], self._columns):
             return self._one_by_one(leaf, places)
         place = looks[0]
-        column = (self._columns.context if place.origin is Origin.CONTEXT else self._columns.unit).get(place.path)
+        column = column_of(place, self._columns)
         if column is None:
             return np.full(len(places), _number(_truth(leaf, self._shared)), np.int8)
         if place.how == "age":
@@ -188,6 +188,8 @@ class _Sweep:
     def _told(self, place: Place, value: Any) -> Facts:
         if place.origin is Origin.CONTEXT:
             return Facts(context={**self._context, place.path: value}, now_us=self._now_us)
+        if place.origin is Origin.LINEAGE:
+            return Facts(lineage={place.path: value}, context=self._context, now_us=self._now_us)
         return Facts(unit={place.path: value}, context=self._context, now_us=self._now_us)
 
     def _one_by_one(self, leaf: Leaf, places: Ints) -> Truths:
