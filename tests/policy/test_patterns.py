@@ -59,6 +59,7 @@ def test_a_pattern_fits_the_whole_text(pattern, text, fits):
         ("re:(?=a)", "perl operator|invalid"),
         ("re:" + "a" * MAX_REGEX, "the limit is"),
         ("re:((a{100}){100}){100}", "too large|repetition"),
+        (r"re:\pL{50}", "too large"),
         ("re:(((((((((a{9}){9}){9}){9}){9}){9}){9}){9}){9})", "too large|repetition"),
     ],
 )

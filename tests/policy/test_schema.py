@@ -122,6 +122,7 @@ FAULTY = [
     {"ruels": []},
     {"rules": {}},
     {"memlineage": 2},
+    {"memlineage": True},
     {"layer": "team:a"},
     {"layer": "domain:"},
     {"layer": "domain:d", "principals": {"tool:x": "TRUSTED"}},
