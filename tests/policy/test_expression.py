@@ -143,6 +143,7 @@ FAULTS = [
     ("confidence > True + 1", 14, "bad_expression", "counted with"),
     ("lambda: pinned", 1, "bad_expression", "'lambda' is not part of the language"),
     ("pinned if pinned else pinned", 8, "bad_expression", "'if' is not part of the language"),
+    ("metadata.class == 1", 10, "bad_expression", "as a step of a name write ['class']"),
     ("[pinned]", 1, "bad_expression", "expected a condition"),
     ("pinned, pinned", 1, "bad_expression", "expected a condition"),
     ("'pinned'", 1, "bad_expression", "expected a condition"),

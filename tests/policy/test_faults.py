@@ -28,6 +28,9 @@ def in_rule(line):
 FAULTS = [
     ("rules: [{name: a, action: deny]\n", "syntax", 1, 31, "brackets"),
     ("rules:\n\t- name: a\n", "syntax", 2, 1, "indent with spaces"),
+    ("name: r\naction: deny\nwhen: 'x' in tags\n", "syntax", 3, 11, "in double quotes, or on a line of its own"),
+    ("name: r\naction: deny\nwhen: key == 'a: b'\n", "syntax", 3, 16, "in double quotes, or on a line of its own"),
+    ("{name: r, action: deny, when: key in ['a']}", "syntax", 1, 38, "in double quotes, or on a line of its own"),
     ('{"rules": []}\n {}', "syntax", 2, 2, "one document"),
     ("rules: []\n---\nrules: []\n", "several_documents", 2, 1, "one document"),
     ("rules: &a []\n", "alias", 1, 8, "write the value out"),

@@ -79,7 +79,7 @@ def words_of(expression: str) -> Words:
             texts[at] = _said(word, at)
             parts.append("'" + " " * (len(word) - 2) + "'")
         else:
-            _check(kind, word, at)
+            _check(kind, word, at, parts)
             parts.append(" " * len(word) if kind == "blank" else word)
         bounds.take(kind, word, at)
         at, before = found.end(), before if kind == "blank" else kind
@@ -107,11 +107,13 @@ class _Bounds:
             raise Refused(at, "too_large", f"more than {_MAX_CHAINED} signs and brackets; use 'condition'")
 
 
-def _check(kind: str, word: str, at: int) -> None:
+def _check(kind: str, word: str, at: int, parts: list[str]) -> None:
     if kind == "number" and (len(word) > _MAX_NUMBER or re.match("0[0-9]", word)):
         raise Refused(at, "bad_number", f"{word[:40]!r} is not a number of the language; write e.g. 3600 or 0.5")
     if kind == "name" and word in _FOREIGN:
-        raise Refused(at, "bad_expression", f"{word!r} is not part of the language; see docs/policies.md, Expressions")
+        step = parts[-1:] == ["."]
+        cure = f"as a step of a name write [{word!r}]" if step else "see docs/policies.md, Expressions"
+        raise Refused(at, "bad_expression", f"{word!r} is not part of the language; {cure}")
 
 
 def _said(word: str, at: int) -> str:

@@ -22,6 +22,7 @@ __all__ = ["parse_yaml"]
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
 _FLOAT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,4})?")
+_BARE_EXPRESSION: Final = re.compile(rf"\b{EXPRESSION_KEY}: *[^\s>|\"]")
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -82,8 +83,12 @@ def _report(error: yaml.MarkedYAMLError, text: str, faults: Faults) -> None:
     lines = text.split("\n")
     if line > len(lines):  # the C library counts the end of a text as a line of its own
         line, column = len(lines), len(lines[-1]) + 1
-    tab = lines[line - 1][column - 1 : column] == "\t"
-    cure = "indent with spaces, not tabs" if tab else "check indentation, quotes and brackets"
+    if lines[line - 1][column - 1 : column] == "\t":
+        cure = "indent with spaces, not tabs"
+    elif _BARE_EXPRESSION.search(lines[line - 1][: column - 1]):
+        cure = f"put the expression in double quotes, or on a line of its own below '{EXPRESSION_KEY}: >'"
+    else:
+        cure = "check indentation, quotes and brackets"
     faults.at(line, column, "", "syntax", f"not valid YAML ({problem}); {cure}")
 
 
