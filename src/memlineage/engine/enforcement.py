@@ -30,7 +30,7 @@ from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
 from memlineage.store.tasks import any_findings, findings_of
 
-__all__ = ["Enforcement", "Reading", "background"]
+__all__ = ["Enforcement", "Reading", "as_enforced", "background"]
 
 WALLS = "walls"
 """Name of the built-in rule that no document can lift."""
@@ -43,6 +43,10 @@ INTEGRITY = "integrity"
 
 _NEVER_CARRIED_OUT = frozenset({ObligationKind.DOWNGRADE, ObligationKind.NOTIFY_OWNER})
 _CANNOT_CARRY_OUT = _NEVER_CARRIED_OUT | {ObligationKind.REFRESH}
+_UNDONE = {
+    **dict.fromkeys(("read", "act"), _NEVER_CARRIED_OUT),
+    **dict.fromkeys(("write", "update"), _CANNOT_CARRY_OUT - {ObligationKind.QUARANTINE}),
+}
 
 
 def background(scope: Scope) -> Acting:
@@ -112,7 +116,7 @@ class Enforcement:
         decision = self._decide(acting, "read", facts, snapshot.now_us, reading.budget, form, mask)
         if decision.deferred:
             self._core.later.read(n, decision, Asked.of(_request(acting, "read", facts), facts))
-        decision = _unfulfilled(decision, _NEVER_CARRIED_OUT)
+        decision = as_enforced(decision)
         if reading.any_findings:
             decision = _flagged(decision, findings_of(snapshot.connection, n))
         asked = Asked(
@@ -151,7 +155,7 @@ class Enforcement:
             unit=fresh, new=fresh, old=None if old is None else unit_facts(old), context=context, now_us=now_us
         )
         verb = "write" if old is None else "update"
-        decision = self._require(acting, verb, facts, now_us, mask, carries_out=frozenset({ObligationKind.QUARANTINE}))
+        decision = self._require(acting, verb, facts, now_us, mask)
         if decision.deferred:
             self._core.later.hold(decision, Asked.of(_request(acting, verb, facts), facts))
         return decision
@@ -194,7 +198,7 @@ class Enforcement:
         asked = Asked(action="act", now_us=now_us, domain=acting.domain, context=context)
         if not context["actor_may_claim"] and decision.rule != CLAIMS:
             return _refuse(decision, CLAIMS, f"{acting.actor} may not speak as this principal"), asked
-        return _unfulfilled(decision, _NEVER_CARRIED_OUT), asked
+        return as_enforced(decision), asked
 
     def refuse(self, verb: str, unit: Unit, now_us: int, reason: str) -> Decision:
         """A refusal by the rules of semantics.md themselves, which no document can lift."""
@@ -255,7 +259,6 @@ class Enforcement:
         facts: Facts,
         now_us: int,
         mask: bytes | None,
-        carries_out: frozenset[ObligationKind] = frozenset(),
     ) -> Decision:
         decision = self._decide(acting, verb, facts, now_us, None, self._core.generation.form, mask)
         if not facts.context.get("in_walls"):
@@ -263,7 +266,7 @@ class Enforcement:
         elif not facts.context.get("actor_may_claim") and decision.rule != CLAIMS:
             decision = _refuse(decision, CLAIMS, f"{facts.context.get('actor')} may not speak as this principal")
         else:
-            decision = _unfulfilled(decision, _CANNOT_CARRY_OUT - carries_out)
+            decision = as_enforced(decision)
         new = {} if decision.allowed or facts.new is None else kept_facts(facts.new)
         asked = Asked(action=verb, now_us=now_us, domain=acting.domain, context=facts.context, new=new)
         self._core.log.add(now_us, decision, asked)
@@ -301,6 +304,11 @@ def _flagged(decision: Decision, findings: tuple[str, ...]) -> Decision:
 
 def _named_verifier(generation: Generation, principal: str) -> bool:
     return any(glob_match(pattern, principal) for pattern in generation.policies.verifiers)
+
+
+def as_enforced(decision: Decision) -> Decision:
+    """What a decision comes to where it is enforced: with what nobody carries out there, a permission is a refusal."""
+    return _unfulfilled(decision, _UNDONE.get(decision.action, _CANNOT_CARRY_OUT))
 
 
 def _unfulfilled(decision: Decision, undone: Set[ObligationKind]) -> Decision:
