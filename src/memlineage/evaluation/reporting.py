@@ -87,7 +87,7 @@ def _cells(figure: Figure) -> tuple[str, ...]:
         _time(figure.seconds) + rate,
         figure.floor,
         _time(figure.floor_seconds),
-        f"{figure.ratio:.2f}",
+        _ratio(figure.ratio),
         _targets(figure),
     )
 
@@ -111,7 +111,7 @@ def _bound(target: Target) -> str:
         case "ratio":
             return f"ratio ≤ {target.limit:g}"
         case "seconds":
-            return f"≤ {target.limit * 1e3:g} ms"
+            return f"≤ {target.limit * 1e3:g} ms" if target.limit >= 1e-4 else f"≤ {target.limit * 1e6:g} µs"
         case "rate":
             return f"≥ {target.limit:,.0f}/s"
         case "bytes":
@@ -122,7 +122,11 @@ def _recall_cells(row: RecallRow) -> tuple[str, ...]:
     return (row.embedder, row.language, str(row.questions), *(f"{x:.2f}" for x in (row.vector, row.text, row.fused)))
 
 
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}"
+
+
 def _time(seconds: float) -> str:
     if seconds < 1e-3:
-        return f"{seconds * 1e6:.0f} µs"
+        return f"{seconds * 1e6:.{0 if seconds >= 1e-5 else 1}f} µs"
     return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -195,7 +195,7 @@ def question_of(place: Place, about: Sequence[Judged]) -> Question:
         return _text(look, judge, of_nothing)
     if place.how == "texts":
         return _texts(look, judge, of_nothing)
-    return lambda facts: of_nothing if look(facts) is None else judge(facts)
+    return _any(look, judge, of_nothing)
 
 
 def _looking(origin: Origin, path: str) -> Callable[[Facts], Any]:
@@ -306,6 +306,30 @@ def _texts(look: Callable[[Facts], Any], judge: Question, of_nothing: Hashable) 
 
 
 _ONLY_TEXTS: Final = frozenset({str})
+
+
+def _any(look: Callable[[Facts], Any], judge: Question, of_nothing: Hashable) -> Question:
+    known: dict[tuple[type, Any], Hashable] = {}
+
+    def ask(facts: Facts) -> Hashable:
+        value = look(facts)
+        if value is None:
+            return of_nothing
+        kind = type(value)
+        if kind not in _SCALARS or (kind is str and len(value) > SHORT):
+            return judge(facts)
+        found = known.get((kind, value))
+        if found is None:
+            found = judge(facts)
+            if len(known) >= _MOST:
+                known.clear()
+            known[kind, value] = found
+        return found
+
+    return ask
+
+
+_SCALARS: Final = frozenset({str, bool, int, float})
 
 
 def _remember(known: dict[Any, Hashable], value: Any, found: Hashable) -> None:
