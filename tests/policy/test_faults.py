@@ -299,6 +299,13 @@ def test_python_values_that_no_document_holds_are_faults_with_their_path(value, 
     assert (fault.code, fault.path, fault.line) == (code, path, 0)
 
 
+def test_of_many_known_words_the_nearest_are_named():
+    (fault,) = faults_of("{name: r, action: flag, on: zzz}")
+    assert fault.message == (
+        "unknown 'zzz'; expected one of write, update, share, reverify, retract, restore, resolve, replay, refresh, read, …"
+    )
+
+
 def test_names_that_look_the_same_are_the_same():
     composed, apart = "\u00e9", "e\u0301"
     for text in (

@@ -21,6 +21,7 @@ __all__ = ["MAX_FAULTS", "Enough", "Fault", "Faults", "hint", "quoted", "refuse"
 MAX_FAULTS: Final = 1_000
 """Most faults that are looked for in one document."""
 _SHOWN: Final = 20
+_MANY: Final = 20
 _LONGEST_PATH: Final = 200
 
 
@@ -95,10 +96,14 @@ def refuse(faults: Iterable[Fault]) -> None:
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """The nearest known word as a question, else the known words."""
+    """The nearest known word as a question, else the known words; of many, the ten that are nearest."""
     names = sorted(map(str, known))
     near = difflib.get_close_matches(word[:80], names, n=1)
-    return f"did you mean {near[0]!r}?" if near else "expected one of " + ", ".join(names)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if len(names) > _MANY:
+        names = [*difflib.get_close_matches(word[:80], names, n=10, cutoff=0.0), "…"]
+    return "expected one of " + ", ".join(names)
 
 
 def quoted(value: object) -> str:
