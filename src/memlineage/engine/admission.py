@@ -24,8 +24,10 @@ from memlineage.model.scope import Wall
 from memlineage.model.state import CauseKind, Standing, State, Status
 from memlineage.model.unit import MICRO, Role
 from memlineage.store.database import fetch, ids
+from memlineage.store.graph import StoreGraph
 from memlineage.store.records import NewEdge, Said
 from memlineage.store.sql import QUERIES
+from memlineage.store.states import States
 from memlineage.store.writer import Writer
 
 __all__ = [
@@ -205,13 +207,13 @@ def _has_active_parent(edges: Iterable[NewEdge], nodes: Mapping[int, Node]) -> b
     return any(shown(node.own, node.winner, node.standing) is Status.ACTIVE for node in declared)
 
 
-def protection_of(writer: Writer, known: Known) -> Protection:
+def protection_of(states: States, graph: StoreGraph, known: Known) -> Protection:
     """The versions that an update must not rank below: the current and all later ones, or all if none is current."""
-    rows = list(writer.connection.execute(QUERIES["unit_versions"], (known.unit,)))
-    standing = [version for n, version in rows if not writer.states.state(n).quarantined]
+    rows = list(graph.connection.execute(QUERIES["unit_versions"], (known.unit,)))
+    standing = [version for n, version in rows if not states.state(n).quarantined]
     first = max(standing, default=0)
     guarded = [n for n, version in rows if version >= first]
-    nodes = writer.graph().load(guarded)
+    nodes = graph.load(guarded)
     return Protection(max(nodes[n].authority for n in guarded), max(nodes[n].integrity for n in guarded))
 
 

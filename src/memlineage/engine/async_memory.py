@@ -11,6 +11,7 @@ from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.asynchronous import AsyncOpening
 from memlineage.engine.backup import Backup
 from memlineage.engine.core import SEARCH_MEMORY, Clock
+from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.inputs import Limits
 from memlineage.engine.keyring import KeySource
@@ -27,7 +28,7 @@ from memlineage.ledger.proof import Proof
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity
 from memlineage.model.unit import Unit
-from memlineage.policy import Document, PolicySet
+from memlineage.policy import Decision, Document, PolicySet
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import MEMORY
 
@@ -195,6 +196,21 @@ class AsyncMemory(AsyncOpening):
         return await self._workers.run(
             lambda: self._memory.decisions(limit=limit, action=action, effect=effect, unit=unit, since=since)
         )
+
+    async def explain_decision(self, decision: Decision | str, *, lang: str = "en") -> DecisionExplanation:
+        """Why something was decided as it was, in English or Chinese: the rules that fired and where they are written,
+        what they obliged to and what came of it, and, under the policy that decided, what would have to be otherwise.
+
+        Args:
+            decision: one that is logged, or a read that was not and was among the last 2,000 of this memory: itself,
+                its id, or the last digits of that.
+            lang: `en` or `zh`; what documents say stays in their own words.
+
+        Raises:
+            UnknownUnitError: no such decision is logged or remembered.
+            InvalidInputError: the digits end several ids.
+        """
+        return await self._workers.run(lambda: self._memory.explain_decision(decision, lang=lang))
 
     async def reload(
         self, policies: Iterable[str | os.PathLike[str] | Mapping[str, Any] | Document] | PolicySet | None = None

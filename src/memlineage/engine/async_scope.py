@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 from memlineage.engine.asynchronous import AsyncActing, AsyncStep
+from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.found import Found
 from memlineage.engine.importing import Source
 from memlineage.engine.loaded import Loaded, Progress
@@ -231,6 +232,48 @@ class AsyncScope(AsyncActing):
     async def explain(self, unit: Which, *, lang: str = "en") -> Explanation:
         """Where it came from, what holds it down, what it may justify: in English or Chinese, as Mermaid or DOT."""
         return await self._workers.run(lambda: self._scope.explain(unit, lang=lang))
+
+    async def why(
+        self,
+        unit: Which,
+        action: str = "read",
+        *,
+        by: str | None = None,
+        purpose: str | None = None,
+        critical: bool = False,
+        inspecting: bool = False,
+        budget: Budget | None = None,
+        level: str | Integrity = Integrity.TRUSTED,
+        lang: str = "en",
+    ) -> DecisionExplanation:
+        """Why a request about one unit would, or would not, go ahead now: nothing is done, shown or logged.
+
+        Args:
+            unit: which.
+            action: `read`, `update`, `delete`, `invalidate`, `retract`, `restore`, `reverify`, `corroborate`,
+                `endorse`, `refresh`. An update is one that changes the content only and names no parents.
+            by: who would ask; as for the verb itself. A read is always one of this scope.
+            purpose, critical, budget: of a read, as for `retrieve`.
+            inspecting: a read that only looks, as `get` does, and relies on nothing.
+            level: of an endorsement.
+            lang: `en` or `zh`.
+
+        Raises:
+            UnknownUnitError: this scope does not see such a unit.
+        """
+        return await self._workers.run(
+            lambda: self._scope.why(
+                unit,
+                action,
+                by=by,
+                purpose=purpose,
+                critical=critical,
+                inspecting=inspecting,
+                budget=budget,
+                level=level,
+                lang=lang,
+            )
+        )
 
     async def authorize(
         self, action: str, arguments: Mapping[str, Any], *, justification: object = (), by: str | None = None

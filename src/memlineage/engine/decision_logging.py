@@ -20,7 +20,7 @@ from memlineage.lineage.escape import plain
 from memlineage.policy import Decision
 from memlineage.policy.kinds import CONTEXT, Kind
 
-__all__ = ["DecisionLogging", "Line", "Row", "row_of"]
+__all__ = ["DecisionLogging", "Line", "Row", "row_of", "told_of"]
 
 _ALWAYS: Final = ("id", "effect", "action", "revision")
 _FIELDS: Final = frozenset(Decision.__struct_fields__) - set(_ALWAYS)
@@ -105,7 +105,7 @@ def row_of(line: Line, options: DecisionLogging) -> Row | None:
             return None
         same = {name: getattr(decision, name) for name in _ALWAYS}
         decision = msgspec.structs.replace(found, **same)
-    told = None if asked is None else _told(asked, values=options.arguments == "values")
+    told = None if asked is None else told_of(asked, values=options.arguments == "values")
     if options.mask:
         return _masked(line, decision, told, frozenset(options.mask))
     return _row(line.at_us, decision, told)
@@ -121,7 +121,7 @@ def _bare(decision: Decision) -> Decision:
     return Decision(**{name: getattr(decision, name) for name in _ALWAYS})
 
 
-def _told(asked: Asked, *, values: bool) -> dict[str, Any]:
+def told_of(asked: Asked, *, values: bool = False) -> dict[str, Any]:
     """A request as it is kept: plain values only, and of arguments no more than may be."""
     context: dict[str, Any] = {name: value for name, value in asked.context.items() if isinstance(value, _PLAIN)}
     arguments = asked.context.get("arguments")

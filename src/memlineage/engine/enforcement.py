@@ -30,7 +30,7 @@ from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
 from memlineage.store.tasks import any_findings, findings_of
 
-__all__ = ["Enforcement", "Reading", "as_enforced", "background"]
+__all__ = ["Enforcement", "Reading", "as_enforced", "background", "within_walls"]
 
 WALLS = "walls"
 """Name of the built-in rule that no document can lift."""
@@ -90,7 +90,7 @@ class Enforcement:
         budget: Budget | None = None,
     ) -> Reading:
         """Who reads, and how: what is the same for every unit that is looked at."""
-        context = self._context(snapshot.generation, acting, acting.decider(None), snapshot.names, unit=None) | {
+        context = self.context(snapshot.generation, acting, acting.decider(None), snapshot.names, unit=None) | {
             "purpose": purpose,
             "inspecting": inspecting,
             "critical": critical,
@@ -104,11 +104,7 @@ class Enforcement:
     def read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Decision:
         """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
         acting, shared, snapshot = reading.acting, reading.context, reading.snapshot
-        context = shared | self._about(acting, shared["principal"], unit)
-        context["in_walls"] = acting.scope.sees(unit.wall)
-        context["refresh_cost"] = refresh_cost
-        lineage = LineageFacts(snapshot.graph, n, unit.standing)
-        facts = Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=snapshot.now_us)
+        facts = self.facts_of_read(reading, unit, n, refresh_cost)
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
         generation = snapshot.generation
         mask = generation.masks.of(snapshot.connection, n, snapshot.masks.get(n), facts.unit)
@@ -120,10 +116,19 @@ class Enforcement:
         if reading.any_findings:
             decision = _flagged(decision, findings_of(snapshot.connection, n))
         asked = Asked(
-            action="read", now_us=snapshot.now_us, domain=acting.domain, context=context, budget=reading.budget
+            action="read", now_us=snapshot.now_us, domain=acting.domain, context=facts.context, budget=reading.budget
         )
         self._core.log.add_read(snapshot.now_us, decision, asked)
         return decision
+
+    def facts_of_read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Facts:
+        """What rules are told of one unit that is looked at."""
+        acting, shared, snapshot = reading.acting, reading.context, reading.snapshot
+        context = shared | self._about(acting, shared["principal"], unit)
+        context["in_walls"] = acting.scope.sees(unit.wall)
+        context["refresh_cost"] = refresh_cost
+        lineage = LineageFacts(snapshot.graph, n, unit.standing, unit.integrity)
+        return Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=snapshot.now_us)
 
     def write(
         self,
@@ -138,7 +143,7 @@ class Enforcement:
         protection: Protection | None = None,
     ) -> Decision:
         """Whether a version may be written, whose mask this is; raises `PolicyViolationError` if not."""
-        context = self._context(self._core.generation, acting, new.creator, names, unit=old)
+        context = self.context(self._core.generation, acting, new.creator, names, unit=old)
         context |= {
             "in_walls": acting.scope.owns(new.wall),
             "authority": admission.authority,
@@ -173,7 +178,7 @@ class Enforcement:
         mask: bytes | None = None,
     ) -> Decision:
         """Whether a verb may be applied to a stored version; raises if not. `mask` is what its row has, if known."""
-        context = self._context(self._core.generation, acting, by, names, unit=unit)
+        context = self.context(self._core.generation, acting, by, names, unit=unit)
         if level is not None:
             context["integrity_rank"] = level
         facts = Facts(unit=unit_facts(unit), context=context, now_us=now_us)
@@ -190,7 +195,7 @@ class Enforcement:
         generation: Generation,
     ) -> tuple[Decision, Asked]:
         """What the documents say of an action, and what they were asked; the gate adds what it found about support."""
-        context = self._context(generation, acting, by, names, unit=None) | {"in_walls": True} | extra
+        context = self.context(generation, acting, by, names, unit=None) | {"in_walls": True} | extra
         scope = acting.scope
         place = {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "session": scope.session}
         facts = Facts(unit=place, context=context, now_us=now_us)
@@ -225,9 +230,10 @@ class Enforcement:
         """Log what became of a decision on a read that obliged to something."""
         self._core.log.settle(decision)
 
-    def _context(
+    def context(
         self, generation: Generation, acting: Acting, principal: str, names: Names, *, unit: Unit | None
     ) -> dict[str, Any]:
+        """What rules are told of a request of this principal, about this unit if there is one."""
         scope = acting.scope
         kind = kind_of(principal)
         context: dict[str, Any] = {
@@ -261,12 +267,7 @@ class Enforcement:
         mask: bytes | None,
     ) -> Decision:
         decision = self._decide(acting, verb, facts, now_us, None, self._core.generation.form, mask)
-        if not facts.context.get("in_walls"):
-            decision = _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
-        elif not facts.context.get("actor_may_claim") and decision.rule != CLAIMS:
-            decision = _refuse(decision, CLAIMS, f"{facts.context.get('actor')} may not speak as this principal")
-        else:
-            decision = as_enforced(decision)
+        decision = within_walls(decision, facts)
         new = {} if decision.allowed or facts.new is None else kept_facts(facts.new)
         asked = Asked(action=verb, now_us=now_us, domain=acting.domain, context=facts.context, new=new)
         self._core.log.add(now_us, decision, asked)
@@ -304,6 +305,16 @@ def _flagged(decision: Decision, findings: tuple[str, ...]) -> Decision:
 
 def _named_verifier(generation: Generation, principal: str) -> bool:
     return any(glob_match(pattern, principal) for pattern in generation.policies.verifiers)
+
+
+def within_walls(decision: Decision, facts: Facts) -> Decision:
+    """What a decision to write comes to: walls and claims hold whatever the documents say, and so do obligations."""
+    context = facts.context
+    if not context.get("in_walls"):
+        return _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
+    if not context.get("actor_may_claim") and decision.rule != CLAIMS:
+        return _refuse(decision, CLAIMS, f"{context.get('actor')} may not speak as this principal")
+    return as_enforced(decision)
 
 
 def as_enforced(decision: Decision) -> Decision:

@@ -13,6 +13,7 @@ from memlineage.engine.backup import Backup, back_up
 from memlineage.engine.checkpoints import Checkpoints
 from memlineage.engine.checks import check_count, check_seconds
 from memlineage.engine.core import SEARCH_MEMORY, Clock, Core
+from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.decisions import Wanted, read_decisions
 from memlineage.engine.inputs import Limits, parse_target
@@ -41,7 +42,7 @@ from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, parse_principal
 from memlineage.model.scope import Scope as Walls
 from memlineage.model.unit import Unit
-from memlineage.policy import Document, PolicySet
+from memlineage.policy import Decision, Document, PolicySet
 from memlineage.recall.embedders import by_name, default_embedder
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import MEMORY, Database, closed_on_failure
@@ -52,12 +53,15 @@ __all__ = ["Memory"]
 class Memory:
     """A memory that knows its lineage and enforces it. Thread-safe; many processes may open the same file."""
 
-    def __init__(self, core: Core, keyring: Keyring, sources: Sources) -> None:
+    def __init__(self, core: Core, keyring: Keyring, sources: Sources, *, background: bool) -> None:
         self._core = core
         self._reloading = Reloading(core, sources)
         self._parts = Parts(core)
         self._keyring = keyring
         self._signed = Checkpoints(core, keyring)
+        if background:
+            self._parts.afterwards.start()
+            self._reloading.follow = self._parts.afterwards.start
 
     @classmethod
     def open(
@@ -118,11 +122,7 @@ class Memory:
             )
             check_embedder(core)
             admit_policy(core)
-        memory = cls(core, keyring, sources)
-        if background:
-            memory._parts.afterwards.start()
-            memory._reloading.follow = memory._parts.afterwards.start
-        return memory
+        return cls(core, keyring, sources, background=background)
 
     def scope(
         self,
@@ -223,6 +223,22 @@ class Memory:
         self._write_log()
         with self._core.database.reading() as connection:
             return read_decisions(connection, wanted)
+
+    def explain_decision(self, decision: Decision | str, *, lang: str = "en") -> DecisionExplanation:
+        """Why something was decided as it was, in English or Chinese: the rules that fired and where they are written,
+        what they obliged to and what came of it, and, under the policy that decided, what would have to be otherwise.
+
+        Args:
+            decision: one that is logged, or a read that was not and was among the last 2,000 of this memory: itself,
+                its id, or the last digits of that.
+            lang: `en` or `zh`; what documents say stays in their own words.
+
+        Raises:
+            UnknownUnitError: no such decision is logged or remembered.
+            InvalidInputError: the digits end several ids.
+        """
+        named = decision.id if isinstance(decision, Decision) else decision
+        return self._parts.explaining.decision(named, lang)
 
     def _write_log(self) -> None:
         if self._core.log.waiting:

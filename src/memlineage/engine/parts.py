@@ -11,6 +11,7 @@ from memlineage.engine.afterwards import Afterwards
 from memlineage.engine.consequences import ConsequencesVerbs
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.explaining import Explaining
 from memlineage.engine.gate import Gate
 from memlineage.engine.inputs import Draft, Target, draft, parse_target
 from memlineage.engine.inspection import Inspection
@@ -43,6 +44,7 @@ class Parts:
         self.inspection = Inspection(core, self.enforcement)
         self.refreshing = Refreshing(core, self.enforcement, self.writing)
         self.gate = Gate(core, self.enforcement, self.writing)
+        self.explaining = Explaining(core, self.enforcement, self.refreshing)
         self.afterwards = Afterwards(core, self.enforcement, self.refreshing)
 
     @cached_property

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 import msgspec
 
 from memlineage.engine.acting import Acting
+from memlineage.engine.asked_again import Wish
 from memlineage.engine.checks import check_count, check_mapping
+from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.found import Found, Query
 from memlineage.engine.importing import Source, load
 from memlineage.engine.inputs import Draft, links, parse_target
@@ -305,6 +307,40 @@ class Scope:
         found = self._parts.inspection.explain(self._acting, parse_target(unit), lang)
         self._shown(found.units)
         return found
+
+    def why(
+        self,
+        unit: Which,
+        action: str = "read",
+        *,
+        by: str | None = None,
+        purpose: str | None = None,
+        critical: bool = False,
+        inspecting: bool = False,
+        budget: Budget | None = None,
+        level: str | Integrity = Integrity.TRUSTED,
+        lang: str = "en",
+    ) -> DecisionExplanation:
+        """Why a request about one unit would, or would not, go ahead now: nothing is done, shown or logged.
+
+        Args:
+            unit: which.
+            action: `read`, `update`, `delete`, `invalidate`, `retract`, `restore`, `reverify`, `corroborate`,
+                `endorse`, `refresh`. An update is one that changes the content only and names no parents.
+            by: who would ask; as for the verb itself. A read is always one of this scope.
+            purpose, critical, budget: of a read, as for `retrieve`.
+            inspecting: a read that only looks, as `get` does, and relies on nothing.
+            level: of an endorsement.
+            lang: `en` or `zh`.
+
+        Raises:
+            UnknownUnitError: this scope does not see such a unit.
+        """
+        wish = Wish(
+            action=action, by=by, purpose=purpose, critical=critical, inspecting=inspecting, budget=budget,
+            level=self._parts.level(level),
+        )  # fmt: skip
+        return self._parts.explaining.ahead(self._acting, parse_target(unit), wish, lang)
 
     # Actions ---------------------------------------------------------------------------------------------------
 

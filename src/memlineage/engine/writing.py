@@ -221,7 +221,7 @@ class Writing:
         new, mask = self._new_version(writer, acting, draft, admission, old.wall, known=known, same_as=same)
         decision = self._enforcement.write(
             acting, new, admission, now_us=writer.now_us, names=writer.names, mask=mask, old=old,
-            protection=protection_of(writer, known),
+            protection=protection_of(writer.states, writer.graph(), known),
         )  # fmt: skip
         return self._write(writer, new, item, decision, mask)
 
