@@ -108,7 +108,9 @@ def bench(
     printing: Printing,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="store, retrieve, cascade, rules, open, verify, recall; all if none."),
+        typer.Argument(
+            metavar="NAME", help="store, retrieve, cascade, policy, rules, open, verify, recall; all if none."
+        ),
     ] = None,
     *,
     small: Annotated[bool, typer.Option("--small", help="Leave the larger sizes out.")] = False,

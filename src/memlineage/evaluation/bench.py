@@ -20,6 +20,7 @@ import numpy as np
 from memlineage.errors import InvalidInputError
 from memlineage.evaluation.bench_cascade import cascade
 from memlineage.evaluation.bench_open import opening, verify
+from memlineage.evaluation.bench_policy import policy
 from memlineage.evaluation.bench_retrieve import retrieve
 from memlineage.evaluation.bench_rules import rules
 from memlineage.evaluation.bench_store import store
@@ -33,12 +34,13 @@ __all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "counts", "main", "measure"
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 SMALL: Final = (1_000, 10_000)
-BENCHMARKS: Final = ("store", "retrieve", "cascade", "rules", "open", "verify", "recall")
+BENCHMARKS: Final = ("store", "retrieve", "cascade", "policy", "rules", "open", "verify", "recall")
 
 _SPEED: Final[dict[str, Callable[[Sequence[int], Shelf], Sequence[Figure | Footprint]]]] = {
     "store": store,
     "retrieve": retrieve,
     "cascade": cascade,
+    "policy": policy,
     "rules": rules,
     "open": opening,
     "verify": verify,
