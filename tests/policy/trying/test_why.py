@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policy.test_laws import BUDGETS, FACTS, FIELDS, REQUEST, documents
+from tests.policy.trying.drawing import BUDGETS, FACTS, FIELDS, REQUEST, documents
 
 from memlineage.errors import InvalidInputError
 from memlineage.policy import Budget, Document, Effect, Facts, Mode, PolicySet, Request, decide, defaults
