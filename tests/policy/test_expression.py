@@ -413,6 +413,8 @@ def test_the_rules_that_ship_are_written_and_read_back_too():
         ({"any": [{"all": [AGE, AGE]}, [{"context": "critical"}, "==", True]]},
          "(age(lineage.timestamp) > 5 * minutes and age(lineage.timestamp) > 5 * minutes) or context.critical"),
         ({"not": [{"old": "subject"}, "exists"]}, "old.subject is None"),
+        ([{"time_since": "old.valid_to"}, ">", "1h"], "age(old.valid_to) > 1 * hour"),
+        ([{"time_since": "old.valid_to"}, ">", 90], "age(old.valid_to) > 90"),
         ([{"context": "critical"}, "==", True], "context.critical"),
         ([{"context": "critical"}, "==", False], "context.critical == False"),
         ([{"field": "integrity"}, "in", ["INTERNAL"]], "integrity in [INTERNAL]"),

@@ -14,7 +14,7 @@ from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not,
 __all__ = ["describe", "literal_words", "reason_for"]
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
-_DURATIONS: Final = (("weeks", 604_800), ("days", 86_400), ("hours", 3_600), ("minutes", 60))
+_DURATIONS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
 _FUNCTIONS: Final = {"contains": "contains", "matches": "matches", "in": "is_in", "not_in": "not_in"}
 
 
@@ -142,11 +142,18 @@ def _constant(value: Any, kind: Kind) -> str:
         return str(value)
     if isinstance(value, str):
         return _quoted(value)
-    if kind is Kind.SECONDS and value:
-        for name, seconds in _DURATIONS:
-            if value % seconds == 0:
-                return f"{int(value // seconds)} * {name}"
+    if kind is Kind.SECONDS:
+        return _duration(value)
     return repr(value)
+
+
+def _duration(value: float) -> str:
+    """Seconds, in the largest unit that divides them; they are read as a float however they are written."""
+    for name, seconds in _DURATIONS:
+        if value and value % seconds == 0:
+            count = int(value // seconds)
+            return f"{count} * {name}" if count == 1 else f"{count} * {name}s"
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _quoted(text: str) -> str:
