@@ -172,6 +172,18 @@ def test_whoever_has_the_file_open_goes_by_what_another_put_into_force(tmp_path:
         assert here.policy_status().own
 
 
+def test_rules_in_async_mode_are_judged_from_then_on_whoever_put_them_there(tmp_path: Path) -> None:
+    late = {"name": "late", "on": "write", "action": "flag", "mode": "async"}
+    with open_memory(tmp_path / "trip.db", policies=[]) as here, open_memory(tmp_path / "trip.db") as there:
+        here.reload([document(late)])
+        scopes = [memory.scope(user="alice") for memory in (there, here)]
+        for number, scope in enumerate(scopes):
+            scope.store(f"Kyoto {number}")
+        here.catch_up()
+        there.catch_up()
+        assert [unit.flags for unit in scopes[0].list()] == [("late",)] * 2
+
+
 def test_another_process_does_too(tmp_path: Path) -> None:
     path = tmp_path / "trip.db"
     with open_memory(path, policies=[]) as memory:

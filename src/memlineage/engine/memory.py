@@ -61,7 +61,6 @@ class Memory:
         self._signed = Checkpoints(core, keyring)
         if background:
             self._parts.afterwards.start()
-            self._reloading.follow = self._parts.afterwards.start
 
     @classmethod
     def open(

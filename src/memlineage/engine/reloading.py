@@ -73,7 +73,6 @@ class Reloading:
 
     Attributes:
         sources: what a reload without arguments reads.
-        follow: called when another generation was read and taken into force.
         watches: what watches the sources.
     """
 
@@ -81,7 +80,6 @@ class Reloading:
         self._core = core
         self._lock = threading.Lock()
         self.sources = sources
-        self.follow: Callable[[], object] | None = None
         self.watches: set[Stoppable] = set()
         self._read = core.generation.policies.revision
         self._failure: tuple[datetime, str, tuple[Fault, ...]] | None = None
@@ -117,8 +115,6 @@ class Reloading:
             self._failure = (from_us(self._core.now_us()), str(error), known)
             raise
         self.sources, self._read, self._failure = sources, policies.revision, None
-        if self.follow is not None:
-            self.follow()
         return policies
 
     def status(self) -> PolicyStatus:
