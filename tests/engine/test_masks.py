@@ -227,6 +227,18 @@ def test_later_writes_take_a_bounded_number_along(old_rows: ml.Memory) -> None:
     assert_consistent(old_rows)
 
 
+def test_a_row_that_has_its_mask_is_never_written_for_it() -> None:
+    """However its unit was found: constraints are not read again as long as nothing has changed."""
+    with open_memory() as memory:
+        trip = memory.scope(user="ann")
+        trip.store("No flights on Sunday", creator="user:ann", kind="constraint")
+        for _ in range(3):
+            assert trip.retrieve("a flight on Sunday").constraints
+            assert trip.list()
+            assert trip.get(trip.list()[0])
+        assert kept(memory) == []
+
+
 def test_what_is_kept_for_rows_is_bounded(old_rows: ml.Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masks, "_KEPT", 30)
     old_rows.scope(user="ann").list()

@@ -47,6 +47,9 @@ _POOL: Final = 200
 _ROUNDS: Final = 3
 _ATTEMPTS: Final = 3
 
+Stated = tuple[dict[int, Unit], dict[int, bytes]]
+"""Units by integer id, and the masks of their rows."""
+
 
 class _Means(NamedTuple):
     """What every search goes by."""
@@ -55,7 +58,7 @@ class _Means(NamedTuple):
     enforcement: Enforcement
     refreshing: Refreshing
     search: Search
-    binding: WhileUnchanged[dict[int, Unit]]
+    binding: WhileUnchanged[Stated]
 
 
 class Retrieval:
@@ -245,12 +248,16 @@ class _Run:
         """Those of these versions that are current and a user's own words."""
         snapshot = self._snapshot
 
-        def read() -> dict[int, Unit]:
+        def read() -> Stated:
             units = snapshot.units(current_among(snapshot.connection, numbers))
-            return {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
+            stated = {n: unit for n, unit in units.items() if kind_of(unit.creator) == "user"}
+            return stated, {n: snapshot.masks[n] for n in stated if n in snapshot.masks}
 
         # Time changes what they say without changing a table.
-        return self._binding.read(snapshot.connection, numbers, read) if snapshot.shift is NO_SHIFT else read()
+        unmoved = snapshot.shift is NO_SHIFT
+        stated, masks = self._binding.read(snapshot.connection, numbers, read) if unmoved else read()
+        snapshot.masks.update(masks)
+        return stated
 
     def _constraints(self, pool: Pool, vector: NDArray[np.float32]) -> tuple[Unit, ...]:
         """What the user stated that binds this task, however far its wording is from the query (row D3)."""

@@ -163,7 +163,7 @@ INSERT INTO version (n, u, version, w, ns, seq, content, form, kind, tags, subje
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_mask
-UPDATE version SET mask = ?2 WHERE n = ?1 AND content IS NOT NULL;
+UPDATE version SET mask = ?2 WHERE n = ?1 AND content IS NOT NULL AND mask IS NOT ?2;
 
 -- name: put_unit  (with its first version)
 INSERT INTO unit (u, id, w, latest, current) VALUES (?, ?, ?, 1, ?);
