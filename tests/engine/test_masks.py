@@ -231,9 +231,11 @@ def test_a_row_that_has_its_mask_is_never_written_for_it() -> None:
     """However its unit was found: constraints are not read again as long as nothing has changed."""
     with open_memory() as memory:
         trip = memory.scope(user="ann")
-        trip.store("No flights on Sunday", creator="user:ann", kind="constraint")
+        bound = trip.store("No flights on Sunday", creator="user:ann", kind="constraint")
+        trip.store("book a flight on Sunday", creator="user:ann")
         for _ in range(3):
-            assert trip.retrieve("a flight on Sunday").constraints
+            found = trip.retrieve("book a flight on Sunday", limit=1)
+            assert (bound in found.units, [unit.ref for unit in found.constraints]) == (False, [bound.ref])
             assert trip.list()
             assert trip.get(trip.list()[0])
         assert kept(memory) == []
