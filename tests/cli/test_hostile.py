@@ -94,7 +94,12 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
         "explain": [["explain", child, "--format", form] for form in ("text", "mermaid", "dot")]
         + [["explain", child, "--lang", HOSTILE], ["explain", child, "--format", HOSTILE]],
         "authorize": [["authorize", HOSTILE, "--arg", f"a={HOSTILE}", "--because", root]],
-        "decisions": [["decisions"]],
+        "decisions": [["decisions"], ["decisions", "--unit", HOSTILE], ["decisions", "--effect", HOSTILE]],
+        "why": [
+            ["why", root], ["why", down, "--purpose", HOSTILE], ["why", child, "--action", "update", "--by", HOSTILE],
+            ["why", root, "--action", HOSTILE], ["why", root, "--lang", HOSTILE],
+        ],
+        "catch-up": [["catch-up"]],
         "policy": [["policy", "explain", HOSTILE], ["policy", "check", ids["policy"] + HOSTILE]],
         "checkpoint": [["checkpoint"], ["checkpoint", "--witness", f"/nowhere/{HOSTILE}"]],
         "prove": [["prove", child], ["prove", HOSTILE], ["prove", child, "--signing-key", HOSTILE]],
@@ -108,7 +113,18 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
     }  # fmt: skip
 
 
-UNSCOPED = {"checkpoint", "rotate-key", "verify", "rebuild", "decisions", "policy", "reembed", "init", "backup"}
+UNSCOPED = {
+    "checkpoint",
+    "rotate-key",
+    "verify",
+    "rebuild",
+    "decisions",
+    "policy",
+    "reembed",
+    "init",
+    "backup",
+    "catch-up",
+}
 
 
 def invocations(desk: Any, ids: dict[str, str]) -> Iterator[list[str]]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlineage.cli import policy_schema, policy_simulate, policy_test
+from memlineage.cli import policy_schema, policy_simulate, policy_test, why
 from memlineage.cli.acts import By
 from memlineage.cli.answers import DONE, MISUSE, REFUSED, Answer, as_data
 from memlineage.cli.command import command
 from memlineage.cli.inputs import mapping_of, pairs
 from memlineage.cli.options import InScope, OnStore, Printing
 from memlineage.cli.stores import weighted
-from memlineage.errors import InvalidInputError, PolicyDocumentError, UnknownUnitError
+from memlineage.errors import PolicyDocumentError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _PANEL = "Policy"
-_EVER = 10_000_000
 
 
 def authorize(
@@ -69,10 +68,13 @@ def _decision(decision: dict[str, Any], code: int) -> Answer:
 def decisions(
     at: OnStore,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most decisions.")] = 20,
+    action: Annotated[str | None, typer.Option("--action", metavar="REQUEST", help="Of this request only.")] = None,
+    effect: Annotated[str | None, typer.Option("--effect", help="With this effect only.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", metavar="ID", help="About this unit, or id@version.")] = None,
 ) -> Answer:
     """List the latest decisions of the log, newest first."""
     with at.memory() as memory:
-        logged = memory.decisions(limit=limit)
+        logged = memory.decisions(limit=limit, action=action, effect=effect, unit=unit)
 
     def show() -> Iterator[RenderableType]:
         from memlineage.cli.refusals import decision_table
@@ -116,32 +118,17 @@ def _sound(data: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text.assemble(("● ", "green"), said, "  ", words(data["revision"][:12], "dim"))
 
 
-def explain(
-    at: OnStore,
-    decision: Annotated[str, typer.Argument(metavar="DECISION", help="Its id, or the last digits of it.")],
-) -> Answer:
-    """Show a decision of the log in full: rules, reasons, obligations, what was found for each argument."""
-    if not decision.strip():
-        raise InvalidInputError("name the decision by its id, or the last digits of it")
-    with at.memory() as memory:
-        found = [one for one in memory.decisions(limit=_EVER) if one["id"].endswith(decision.lower())]
-    if not found:
-        raise UnknownUnitError(f"no decision of the log has an id that ends in {decision[:80]}")
-    if len(found) > 1:
-        raise InvalidInputError(f"{decision} ends the ids of {len(found)} decisions; give more digits")
-    return _decision(found[0], DONE)
-
-
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     command(app, "authorize", panel=_PANEL)(authorize)
     command(app, "decisions", panel=_PANEL)(decisions)
+    why.register(app, panel=_PANEL)
     policy = typer.Typer(help="Policy as code: check, try and explain.")
     policy.callback(invoke_without_command=True)(_start)
     command(policy, "check", panel=_PANEL)(check)
     policy_test.register(policy, panel=_PANEL)
     policy_simulate.register(policy, panel=_PANEL)
-    command(policy, "explain", panel=_PANEL)(explain)
+    command(policy, "explain", panel=_PANEL)(why.explain)
     policy_schema.register(policy, panel=_PANEL)
     app.add_typer(policy, name="policy", rich_help_panel=_PANEL)
 

@@ -15,7 +15,15 @@ from memlineage.cli.rendering import block, count_of, facts, frame, rows, when, 
 from memlineage.errors import PolicyDocumentError, PolicyViolationError
 from memlineage.model.time import from_us
 
-__all__ = ["decided_at", "decision_panel", "decision_table", "fault_lines", "show_error"]
+__all__ = [
+    "decided_at",
+    "decision_panel",
+    "decision_table",
+    "effect_style",
+    "fault_lines",
+    "show_error",
+    "support_table",
+]
 
 _UUID: Final = 36
 _TAIL: Final = 8
@@ -34,12 +42,12 @@ def show_error(error: Exception, message: str) -> Iterator[RenderableType]:
 
 def decision_panel(decision: dict[str, Any]) -> RenderableType:
     """One decision: effect, rule, reasons, unit, what was found for each argument."""
-    style = _EFFECTS.get(decision["effect"], "red")
+    style = effect_style(decision["effect"])
     title = Text.assemble((decision["effect"], f"bold {style}"), " ", words(decision["action"], "bold"))
     parts: list[RenderableType] = [facts(_decision_facts(decision))]
     support = [item for item in decision["support"] if isinstance(item, dict)]
     if support:
-        parts.append(_support_table(support))
+        parts.append(support_table(support))
     return frame(parts, title=title, foot=words(f"decision {decision['id']}", "dim"), style=style)
 
 
@@ -67,7 +75,13 @@ def _decision_facts(decision: dict[str, Any]) -> Iterator[tuple[str, RenderableT
     yield "policy", words(decision["revision"][:12])
 
 
-def _support_table(support: Sequence[dict[str, Any]]) -> Table:
+def effect_style(effect: str) -> str:
+    """The colour of an effect."""
+    return _EFFECTS.get(effect, "red")
+
+
+def support_table(support: Sequence[dict[str, Any]]) -> Table:
+    """What was found for each argument."""
     table = rows("argument", "value", "supported", "why")
     for item in support:
         mark = Text("● yes", style="green") if item["supported"] else Text("✗ no", style="red")
