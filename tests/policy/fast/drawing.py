@@ -64,7 +64,7 @@ UNIT = {
     "integrity": ("UNTRUSTED", Integrity.TRUSTED, 2),
     "pinned": (True, False),
     "lineage.timestamp": (0, 50_000_000),
-    "metadata": ({}, {"n": 0}, {"n": 1}, {"n": True}, {"n": 1.0}, {"n": "1"}, {"n": 2}),
+    "metadata": ({}, {"n": 0}, {"n": 1}, {"n": True}, {"n": 1.0}, {"n": "1"}, {"n": 2}, {"s": "a"}, {"s": "b", "n": 1}),
 }
 CONTEXT = {
     "purpose": ("planning", "ads"),
@@ -99,6 +99,9 @@ LEAVES = (
     [{"context": "refresh_cost"}, ">", 1],
     [{"context": "arguments.to"}, "exists"],
     [{"field": "subject"}, "exists"],
+    [{"field": "metadata.s"}, "!=", "a"],
+    [{"field": "metadata.s"}, "not_in", ["b", "c"]],
+    [{"context": "arguments.to"}, "not_in", ["b"]],
     [{"field": "metadata.n"}, "==", {"context": "purpose"}],
     [{"field": "status"}, "!=", "active"],
     [{"field": "confidence"}, "<", 0.5],

@@ -18,10 +18,14 @@ from memlineage.policy.fast.questions import FEW_TYPES, SHORT
 from memlineage.policy.glob import glob_match
 from memlineage.policy.interpreter import Truth
 from memlineage.policy.kinds import Kind, spec_of
-from memlineage.policy.rule import All, AnyOf, Compare, Condition, Field, Literal, Not, Rule
+from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Rule
 
-__all__ = ["Classifier", "Index", "numbers"]
+__all__ = ["Classifier", "Index", "bits_of", "numbers"]
 
+Judge = Callable[[Mapping[str, Any]], Truth]
+
+_LONG: Final = 4096
+"""Bits beyond which a number is not taken apart one by one."""
 _MOST: Final = 4096
 _ROOM: Final = 1 << 22
 """Entries, and bytes, that one field remembers at most."""
@@ -36,6 +40,7 @@ class _Demand(NamedTuple):
     Attributes:
         path: of the field; empty if several are read.
         negated: whether it must not be true instead.
+        turned: whether the field must have none of the texts instead.
         texts: exact texts, one of which the field must have; None if it is about something else.
         patterns: patterns, one of which it may fit instead.
         condition: what it is.
@@ -43,6 +48,7 @@ class _Demand(NamedTuple):
 
     path: str
     negated: bool
+    turned: bool
     texts: tuple[str, ...] | None
     patterns: tuple[str, ...]
     condition: Condition | None
@@ -66,24 +72,24 @@ class Classifier:
 
     def __init__(self, rules: Sequence[Rule], part: Part) -> None:
         self.everything = (1 << len(rules)) - 1
+        room = max(64, min(_MOST, _ROOM // (len(rules) // 8 + 64)))
         grouped: dict[tuple[str, str], list[tuple[int, _Demand]]] = {}
-        rest: dict[str, tuple[Callable[[Mapping[str, Any]], Truth], bool, int]] = {}
+        rest = _Judged()
         for number, rule in enumerate(rules):
             for demand in _demands(rule, part):
                 shape = _shape(demand, part)
                 if shape is not None:
                     grouped.setdefault((demand.path, shape), []).append((number, demand))
-                elif demand.condition is not None and (judge := judging(demand.condition, part)) is not None:
-                    key = repr((demand.negated, demand.condition))
-                    known = rest.get(key)
-                    bits = 1 << number | (known[2] if known else 0)
-                    rest[key] = (known[0] if known else judge, demand.negated, bits)
-        room = max(64, min(_MOST, _ROOM // (len(rules) // 8 + 64)))
+                else:
+                    rest.add(number, demand, part)
         self.indexes = tuple((path, _INDEXES[shape](found, part, room)) for (path, shape), found in grouped.items())
         self._fields = tuple((looking(path), index) for path, index in self.indexes)
-        self._rest = tuple(rest.values())
-        self._of_rule = _by_rule(self._rest)
-        self.with_rest = sum(1 << number for number in self._of_rule)
+        self._rest = rest.found()
+        self._of_rule: dict[int, tuple[int, ...]] = {}
+        for place, (_, _, demanding) in enumerate(self._rest):
+            for number in demanding:
+                self._of_rule[number] = (*self._of_rule.get(number, ()), place)
+        self.with_rest = bits_of(self._of_rule)
 
     def bits(self, source: Mapping[str, Any]) -> int | None:
         """The rules that are not ruled out; None if a value is of a type that nobody expects."""
@@ -110,23 +116,41 @@ class Classifier:
                 if number in asked:
                     continue
                 asked.add(number)
-                judge, negated, bits = self._rest[number]
+                judge, negated, demanding = self._rest[number]
                 if judge(source) is negated:
+                    bits = bits_of(demanding)
                     out |= bits
                     left &= ~bits
         return out
 
 
-def _by_rule(rest: Sequence[tuple[Callable[[Mapping[str, Any]], Truth], bool, int]]) -> dict[int, tuple[int, ...]]:
-    found: dict[int, tuple[int, ...]] = {}
-    for place, (_, _, bits) in enumerate(rest):
-        for number in numbers(bits):
-            found[number] = (*found.get(number, ()), place)
-    return found
+class _Judged:
+    """Demands that are compiled, each once, with the rules that make it."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Judge, bool, list[int]]] = {}
+
+    def add(self, number: int, demand: _Demand, part: Part) -> None:
+        if demand.condition is None:
+            return
+        key = repr((demand.negated, demand.condition))
+        known = self._found.get(key)
+        if known is None:
+            judge = judging(demand.condition, part)
+            if judge is None:
+                return
+            known = self._found[key] = judge, demand.negated, []
+        known[2].append(number)
+
+    def found(self) -> tuple[tuple[Judge, bool, list[int]], ...]:
+        return tuple(self._found.values())
 
 
 def numbers(bits: int) -> list[int]:
     """The places of the bits that are set, in order."""
+    if bits.bit_length() > _LONG:
+        written = f"{bits:b}"[::-1]
+        return [place for place, bit in enumerate(written) if bit == "1"]
     found = []
     while bits:
         lowest = bits & -bits
@@ -135,13 +159,52 @@ def numbers(bits: int) -> list[int]:
     return found
 
 
+def bits_of(places: Iterable[int]) -> int:
+    """The bits at these places. What it takes does not grow with the square of the set."""
+    written = bytearray()
+    for place in places:
+        if place >> 3 >= len(written):
+            written.extend(bytes((place >> 3) + 1 - len(written)))
+        written[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(written, "little")
+
+
+class _Sets:
+    """Sets of rules by key, as lists; as bits those that were asked for, of which only so many are kept."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._lists: dict[str, list[int]] = {}
+        self._bits: dict[str, int] = {}
+
+    def add(self, key: str, number: int) -> None:
+        self._lists.setdefault(key, []).append(number)
+
+    def keys(self) -> Iterable[str]:
+        """All keys, in the order in which they came."""
+        return self._lists
+
+    def of(self, key: str) -> int:
+        """The rules of a key; none for one that is not there."""
+        bits = self._bits.get(key)
+        if bits is None:
+            found = self._lists.get(key)
+            if found is None:
+                return 0
+            bits = bits_of(found)
+            if len(self._bits) >= self._room:
+                self._bits.clear()
+            self._bits[key] = bits
+        return bits
+
+
 def _demands(rule: Rule, part: Part) -> Iterator[_Demand]:
     for wanted, origin, name in rule.target.parts:
         if origin is part.origin:
             if name in _PATTERNED:
-                yield _Demand(name, False, _exact(wanted), _patterns(wanted), None)
+                yield _Demand(name, False, False, _exact(wanted), _patterns(wanted), None)
             else:
-                yield _Demand(name, False, wanted, (), None)
+                yield _Demand(name, False, False, wanted, (), None)
     if rule.condition is not None and not counts_unfired(rule):
         for condition, negated in _parts(rule.condition, False):
             yield _of_condition(condition, negated)
@@ -169,11 +232,9 @@ def _parts(condition: Condition, negated: bool) -> Iterator[tuple[Condition, boo
 def _of_condition(condition: Condition, negated: bool) -> _Demand:
     sides = sides_of(condition) if isinstance(condition, Compare) else []
     path = sides[0].path if len(sides) == 1 and not isinstance(sides[0], Literal) else ""
-    plain = _Demand(path, negated, None, (), condition)
+    plain = _Demand(path, negated, negated, None, (), condition)
     if not path or not isinstance(condition, Compare) or not isinstance(condition.right, Literal):
         return plain
-    if isinstance(sides[0], Field) and sides[0].kind is Kind.ANY:
-        return plain  # no index takes it, so it is judged as it was written
     wanted = condition.right.value
     values = wanted if isinstance(wanted, tuple) else (wanted,)
     if not values or not all(type(value) is str for value in values):
@@ -182,7 +243,7 @@ def _of_condition(condition: Condition, negated: bool) -> _Demand:
     if word == "matches" and plain_patterns(wanted):
         return plain._replace(texts=_exact(values), patterns=_patterns(values))
     if word in (("in", "not_in") if isinstance(wanted, tuple) else ("==", "!=")):
-        return plain._replace(texts=values, negated=negated is (word in ("==", "in")))
+        return plain._replace(texts=values, turned=negated is (word in ("==", "in")))
     return plain._replace(texts=values) if word == "contains" and not isinstance(wanted, tuple) else plain
 
 
@@ -213,15 +274,17 @@ class _Texts:
         self._known: dict[str, int] = {}
         # A rule may demand several things of one field: each level holds at most one demand of each rule.
         self._levels: list[_Level] = []
-        self._never = _Level()
+        self._never = _Level(room)
         for number, demand in found:
             level = self._never
-            if not demand.negated:
-                level = next((one for one in self._levels if not one.rules >> number & 1), level)
+            if not demand.turned:
+                level = next((one for one in self._levels if one.numbers[-1] != number), level)
                 if level is self._never:
-                    level = _Level()
+                    level = _Level(room)
                     self._levels.append(level)
             level.add(number, demand)
+        for level in self._levels:
+            level.rules = bits_of(level.numbers)
 
     def of(self, texts: Iterable[str]) -> int:
         """The rules that a value with these texts rules out."""
@@ -232,28 +295,29 @@ class _Texts:
 
 
 class _Level:
-    """Demands by the texts that meet them."""
+    """Demands by the texts that meet them, added in the order of the rules."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int) -> None:
         self.rules = 0
-        self._exact: dict[str, int] = {}
-        self._patterns: dict[str, int] = {}
+        self.numbers: list[int] = []
+        self._exact = _Sets(room)
+        self._patterns = _Sets(room)
 
     def add(self, number: int, demand: _Demand) -> None:
-        self.rules |= 1 << number
+        self.numbers.append(number)
         for text in demand.texts or ():
-            self._exact[text] = self._exact.get(text, 0) | 1 << number
+            self._exact.add(text, number)
         for pattern in demand.patterns:
-            self._patterns[pattern] = self._patterns.get(pattern, 0) | 1 << number
+            self._patterns.add(pattern, number)
 
     def met(self, texts: Iterable[str]) -> int:
         """The rules whose demand one of the texts meets."""
-        bits = 0
+        bits, patterns = 0, self._patterns.keys()
         for text in texts:
-            bits |= self._exact.get(text, 0)
-            for pattern, rules in self._patterns.items():
+            bits |= self._exact.of(text)
+            for pattern in patterns:
                 if glob_match(pattern, text):
-                    bits |= rules
+                    bits |= self._patterns.of(pattern)
         return bits
 
 
@@ -295,16 +359,10 @@ class _Alike:
         self._room = room
         self._known: dict[Any, int] = {}
         self._path = found[0][1].path
-        grouped: dict[str, tuple[Callable[[Mapping[str, Any]], Truth], bool, int]] = {}
+        judged = _Judged()
         for number, demand in found:
-            if demand.condition is None:
-                continue
-            judge = judging(demand.condition, part)
-            if judge is not None:
-                key = repr((demand.negated, demand.condition))
-                bits = grouped[key][2] if key in grouped else 0
-                grouped[key] = (judge, demand.negated, bits | 1 << number)
-        self._judged = tuple(grouped.values())
+            judged.add(number, demand, part)
+        self._judged = judged.found()
 
     def of(self, alike: Any, value: Any) -> int:
         """The rules that a value rules out, which is like all others of this key."""
@@ -312,9 +370,9 @@ class _Alike:
         if known is None:
             source = {self._path: value}
             known = 0
-            for judge, negated, bits in self._judged:
+            for judge, negated, demanding in self._judged:
                 if judge(source) is negated:
-                    known |= bits
+                    known |= bits_of(demanding)
             if len(self._known) >= self._room:
                 self._known.clear()
             self._known[alike] = known

@@ -21,7 +21,7 @@ import msgspec
 from memlineage.policy.combining import Request, decide
 from memlineage.policy.decision import Budget, Decision
 from memlineage.policy.facts import Facts, look_up
-from memlineage.policy.fast.classifier import Classifier, numbers
+from memlineage.policy.fast.classifier import Classifier, bits_of, numbers
 from memlineage.policy.fast.closures import WIDEST, looking
 from memlineage.policy.fast.fields import ASKED, FIXED, HEAD, marked, may_matter
 from memlineage.policy.fast.questions import SHORT, Judged, Place, Question, by_place, judged_in, question_of
@@ -135,8 +135,7 @@ class FastForm:
         if named is None or not self.deciding.rules:
             return None
         bits = _bits(self.policies.rules, lambda rule: action in rule.on) & self._kept
-        judged = [one for number in numbers(bits) for one in self._judged(number)]
-        return self._verbs.setdefault(action, _Verb(action, self.policies.rules, bits, judged))
+        return self._verbs.setdefault(action, _Verb(action, self.policies.rules, bits))
 
     def _way(self, asked: Asked, mask: bytes | None, request: Request, facts: Facts, budget: Budget | None) -> _Way:
         if mask is None or not self.is_current(mask):
@@ -234,15 +233,15 @@ class _Way:
 class _Verb:
     """All rules that name one verb, by what requests say."""
 
-    def __init__(self, action: str, rules: tuple[Rule, ...], bits: int, judged: Iterable[Judged]) -> None:
+    def __init__(self, action: str, rules: tuple[Rule, ...], bits: int) -> None:
         self._action = action
         self._bits = bits
         named = [rules[number] for number in numbers(bits)]
-        places = by_place(judged)
-        self._questions = tuple(_said(place, about) for place, about in places.items() if place.asked)
+        places = by_place(one for rule in named for one in judged_in(rule, asked=True))
+        self._questions = tuple(_said(place, about) for place, about in places.items())
         self._classifier = Classifier(rules, ASKED)
         self._untils = sorted({rule.until_us for rule in named if rule.until_us is not None})
-        self._over = [_bits(rules, _ends(at)) for at in self._untils]
+        self._ends = [(rule.until_us, number) for number, rule in enumerate(rules) if rule.until_us is not None]
         self._domains = {name: _bits(rules, _of_layer(1, name)) for name in _names(named, rank=1)}
         self._sessions = {name: _bits(rules, _of_layer(2, name)) for name in _names(named, rank=2)}
         self._known: dict[Hashable, Asked] = {}
@@ -267,10 +266,7 @@ class _Verb:
         found = self._classifier.bits(facts.context)
         if found is not None:
             bits &= found
-        over = _over(self._untils, facts.now_us)
-        if isinstance(over, int):
-            for gone in self._over[:over]:
-                bits &= ~gone
+        bits &= ~bits_of(number for until, number in self._ends if until <= facts.now_us)
         bits &= ~_elsewhere(self._domains, request.domain)
         bits &= ~_elsewhere(self._sessions, _session(request, facts))
         asked = Asked(self._action, bits, kept=not any(type(answer) is object for answer in key))
@@ -289,7 +285,7 @@ _OTHER: Final = _Other()
 
 
 def _bits(rules: Sequence[Rule], picks: Callable[[Rule], bool]) -> int:
-    return sum(1 << number for number, rule in enumerate(rules) if picks(rule))
+    return bits_of(number for number, rule in enumerate(rules) if picks(rule))
 
 
 def _names(rules: Sequence[Rule], *, rank: int) -> frozenset[str]:
@@ -298,10 +294,6 @@ def _names(rules: Sequence[Rule], *, rank: int) -> frozenset[str]:
 
 def _of_layer(rank: int, name: str) -> Callable[[Rule], bool]:
     return lambda rule: rule.layer.rank == rank and rule.layer.name == name
-
-
-def _ends(at: int) -> Callable[[Rule], bool]:
-    return lambda rule: rule.until_us == at
 
 
 def _session(request: Request, facts: Facts) -> Any:

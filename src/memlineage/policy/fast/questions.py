@@ -124,12 +124,17 @@ class Judged(NamedTuple):
     marks: tuple[float, ...]
 
 
-def judged_in(rule: Rule) -> tuple[Judged, ...]:
-    """Everything that a decision by this rule depends on, what the layer and `until` say apart."""
+def judged_in(rule: Rule, *, asked: bool = False) -> tuple[Judged, ...]:
+    """Everything that a decision by this rule depends on, what the layer and `until` say apart.
+
+    With `asked`, only what the request alone answers.
+    """
     found = []
-    if rule.action is Consequence.REFRESH and rule.cost is None:
+    if not asked and rule.action is Consequence.REFRESH and rule.cost is None:
         found.append(Judged(Place(Origin.CONTEXT, "refresh_cost", "few"), "", None, None, ()))
-    return (*found, *(one for leaf in leaves(rule) for one in judged_of(leaf)))
+    chosen = (leaf for leaf in leaves(rule) if not asked or any(place.asked for place in _places(leaf)))
+    judged = (one for leaf in chosen for one in judged_of(leaf) if not asked or one.place.asked)
+    return (*found, *judged)
 
 
 def judged_of(leaf: Leaf) -> list[Judged]:
