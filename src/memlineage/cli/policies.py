@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlineage.cli import policy_schema, policy_simulate, policy_test, why
+from memlineage.cli import policy_conflicts, policy_schema, policy_simulate, policy_test, why
 from memlineage.cli.acts import By
 from memlineage.cli.answers import DONE, MISUSE, REFUSED, Answer, as_data
 from memlineage.cli.command import command
@@ -129,6 +129,7 @@ def register(app: typer.Typer) -> None:
     policy_test.register(policy, panel=_PANEL)
     policy_simulate.register(policy, panel=_PANEL)
     command(policy, "explain", panel=_PANEL)(why.explain)
+    policy_conflicts.register(policy, panel=_PANEL)
     policy_schema.register(policy, panel=_PANEL)
     app.add_typer(policy, name="policy", rich_help_panel=_PANEL)
 
