@@ -10,35 +10,41 @@ from memlineage.engine.options import StoreOptions
 
 NAMES = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
-    "CapabilityError", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError", "Decision",
-    "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError",
-    "LedgerError", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Page", "PolicyDocumentError",
-    "PolicySet", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role",
-    "Scope", "ScopeRequiredError", "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError",
-    "VerifyReport", "Withheld", "carry", "verify_proof",
+    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError",
+    "Decision", "DecisionExplanation", "DecisionLogging", "Document", "Edge", "Effect", "Explanation", "Finding",
+    "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded",
+    "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError",
+    "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role", "Scope", "ScopeRequiredError",
+    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch",
+    "Withheld", "carry", "verify_proof",
 ]  # fmt: skip
 MEMORY = {
     "backup": ["path", "*", "overwrite", "with_key", "progress"],
+    "catch_up": ["limit"],
     "checkpoint": ["witness"],
     "close": [],
-    "decisions": ["*", "limit"],
+    "decisions": ["*", "limit", "action", "effect", "unit", "since"],
     "distrust": ["principal", "*", "since", "until", "reason"],
     "embedder": [],
+    "explain_decision": ["decision", "*", "lang"],
     "open": [
         "path", "*", "policies", "default_policies", "embedder", "clock", "durability", "limits", "vfs",
-        "signing_key", "search_memory",
+        "signing_key", "search_memory", "background", "decision_log",
     ],
     "path": [],
     "policies": [],
+    "policy_status": [],
     "prove": ["unit"],
     "rebuild": ["*", "vectors", "progress"],
     "reembed": [],
+    "reload": ["policies"],
     "register": ["principal", "*", "level", "verifier"],
     "register_comparer": ["kind", "same"],
     "register_tool": ["name", "run", "*", "integrity", "refresh", "cost", "backup", "compensate"],
     "rotate_key": ["signing_key"],
     "scope": ["*", "user", "agent", "session", "tenant", "domain"],
     "verify": ["against", "*", "vectors", "progress"],
+    "watch": ["interval", "on_reload"],
 }  # fmt: skip
 SCOPE = {
     "act": ["action", "arguments", "*", "justification", "by"],
@@ -71,6 +77,7 @@ SCOPE = {
     "trace": ["unit", "*", "to"],
     "track": ["*", "creator", "render", "**options"],
     "update": ["unit", "content", "*", "if_version", "**options"],
+    "why": ["unit", "action", "*", "by", "purpose", "critical", "inspecting", "budget", "level", "lang"],
 }  # fmt: skip
 STORE_OPTIONS = [
     "arguments", "confidence", "context", "creator", "creator_id", "depends_on", "expires_at", "exposed",

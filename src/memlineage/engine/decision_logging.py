@@ -67,7 +67,7 @@ class DecisionLogging(msgspec.Struct, frozen=True, kw_only=True):
     keep: int = 100_000
     reads: Literal["notable", "all"] = "notable"
     arguments: Literal["names", "values"] = "names"
-    mask: frozenset[str] = frozenset()
+    mask: AbstractSet[str] = frozenset()
     redact: Callable[[Decision], Decision | None] | None = None
 
     def __post_init__(self) -> None:
