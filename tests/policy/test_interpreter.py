@@ -156,6 +156,13 @@ def test_a_target_matches_when_every_field_it_gives_does(target, expected):
     assert matches_target(found, FACTS, Notes()) is expected
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("inf"), float("nan")])
+def test_a_number_beyond_all_floats_is_no_number(value):
+    facts = Facts(unit={"confidence": value, "valid_from": value, "metadata": {"n": value}}, now_us=0)
+    for left in ({"field": "confidence"}, {"time_since": "valid_from"}, {"field": "metadata.n"}):
+        assert truth([left, ">", 1], facts) is None
+
+
 def test_tags_of_a_target_are_taken_literally():
     found = rule(name="r", action="deny", target={"tags": ["f*"]}).target
     assert matches_target(found, FACTS, Notes()) is False

@@ -29,11 +29,7 @@ def test_a_mask_marks_the_rules_that_may_matter(odd, seed):
     form = FastForm(policies)
     for _ in range(15):
         unit = some_facts(chance, odd).unit
-        try:
-            right = expected(policies.rules, may_matter, unit)
-        except OverflowError:
-            continue
-        assert numbers(marked(form.mask(unit))) == right
+        assert numbers(marked(form.mask(unit))) == expected(policies.rules, may_matter, unit)
 
 
 @pytest.mark.parametrize("odd", [False, True])
@@ -46,12 +42,8 @@ def test_a_request_leaves_the_rules_in_that_may_be_asked(odd, seed):
     for _ in range(15):
         context = some_facts(chance, odd).context
         bits = classifier.bits(context)
-        try:
-            right = expected(policies.rules, may_be_asked, context)
-        except OverflowError:
-            continue
         assert odd or bits is not None
-        assert bits is None or numbers(bits) == right
+        assert bits is None or numbers(bits) == expected(policies.rules, may_be_asked, context)
 
 
 def test_nothing_is_compiled_or_compared_for_rules_that_are_out_already(monkeypatch):

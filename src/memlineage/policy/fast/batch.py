@@ -1,9 +1,9 @@
 """Decisions on many units at once, each exactly as `FastForm.decide` gives it. Needs numpy.
 
 What a decision depends on is a list of questions (`questions`). Of those that time does not move, the answers of a unit
-make its *class*, once for a request and a batch; two units of a class differ in ages alone. An age counts by the cell
-it lies in, so a class and the cells of its ages are a *slot*, and all units of a slot are decided alike: the first
-one of them by the ordinary path, the others by looking it up. A query is then a few operations on arrays.
+make its *profile*, once for a request and a batch; two units of a profile differ in ages alone. An age counts by the
+cell it lies in, so a profile and the cells of its ages are a *slot*, and all units of a slot are decided alike: the
+first one of them by the ordinary path, the others by looking it up. A query is then a few operations on arrays.
 
 Where a question is about several fields or the graph, or where an approval binds arguments, units are decided
 one by one.
@@ -239,7 +239,7 @@ class _Ages:
 
 
 class _Plan:
-    """Classes and slots of a batch for one request."""
+    """Profiles and slots of a batch for one request."""
 
     def __init__(self, tables: list[Table], groups: Ints, masks: Column, columns: Columns) -> None:
         self._masks = masks
@@ -249,32 +249,32 @@ class _Plan:
         self._alone_set: frozenset[int] = frozenset()
         each = [table.each or any(is_alone(place, columns) for place in table.about) for table in tables]
         alone = np.array(each, np.bool_)[groups]
-        classes, ages = groups, []
+        profiles, ages = groups, []
         for place in {place: None for table in tables for place in table.about}:
             column = column_of(place, columns)
             if column is None:
                 continue
             reads = np.array([place in table.about for table in tables], np.bool_)[groups]
             if place.how != "age":
-                classes = _refined(classes, _answers(place, tables, groups, reads, column))
+                profiles = _refined(profiles, _answers(place, tables, groups, reads, column))
                 continue
             known = reads & _known(column)
             if is_time(column):
-                classes = _refined(classes, known.astype(np.int64))
+                profiles = _refined(profiles, known.astype(np.int64))
                 ages.append((place, known))
             else:
                 alone = alone | known
-        self._set_slots(tables, groups, _refined(classes, alone.astype(np.int64)), ages, alone)
+        self._set_slots(tables, groups, _refined(profiles, alone.astype(np.int64)), ages, alone)
 
     def _set_slots(
         self,
         tables: list[Table],
         groups: Ints,
-        classes: Ints,
+        profiles: Ints,
         ages: list[tuple[Place, NDArray[np.bool_]]],
         alone: NDArray[np.bool_],
     ) -> None:
-        _, first, classes = np.unique(classes, return_index=True, return_inverse=True)
+        _, first, profiles = np.unique(profiles, return_index=True, return_inverse=True)
         size = np.ones(len(first), np.int64)
         self._moving: list[tuple[str, Ints, Ints, Ints]] = []
         for place, known in ages:
@@ -287,12 +287,12 @@ class _Plan:
                     mine = marks_of[groups[unit]]
                     steps[number] = size[number] * mine.searchsorted(lower, "right")
                     size[number] *= len(mine) + 1
-            self._moving.append((place.path, marks, steps.ravel(), classes * len(lower)))
+            self._moving.append((place.path, marks, steps.ravel(), profiles * len(lower)))
         ends = np.cumsum(size)
         total = int(ends[-1]) if len(ends) else 0
         if total > _SLOTS:
             alone, total = np.ones(len(groups), np.bool_), 0
-        self._base = (ends - size)[classes]
+        self._base = (ends - size)[profiles]
         self._slots = np.full(total, -1, np.int32)
         self._alone = np.flatnonzero(alone)
         self._alone_set = frozenset(self._alone.tolist())
@@ -367,12 +367,12 @@ def _marks(table: Table, place: Place) -> Ints:
     return np.array(sorted({mark for one in table.about.get(place, ()) for mark in one.marks}), np.int64)
 
 
-def _refined(classes: Ints, answers: Ints) -> Ints:
-    """Classes that differ in these answers too."""
+def _refined(profiles: Ints, answers: Ints) -> Ints:
+    """Profiles that differ in these answers too."""
     width = int(answers.max(initial=0)) + 1
     if width == 1:
-        return classes
-    refined: Ints = np.unique(classes * width + answers, return_inverse=True)[1]
+        return profiles
+    refined: Ints = np.unique(profiles * width + answers, return_inverse=True)[1]
     return refined
 
 

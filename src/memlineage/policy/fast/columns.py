@@ -12,10 +12,11 @@ from memlineage.model.principal import Authority, Integrity
 from memlineage.model.state import Standing
 from memlineage.policy.facts import Facts, look_up
 from memlineage.policy.fast.closures import WIDEST
-from memlineage.policy.fast.fields import ABOUT_ONE_UNIT
-from memlineage.policy.fast.questions import judged_in
+from memlineage.policy.fast.fields import ABOUT_ONE_UNIT, sides_of
+from memlineage.policy.fast.questions import TargetPart, leaves
 from memlineage.policy.kinds import Kind, Origin, spec_of
 from memlineage.policy.policyset import PolicySet
+from memlineage.policy.rule import Rule, TimeSince
 
 __all__ = ["PLAIN", "Column", "Columns", "Numbers"]
 
@@ -114,8 +115,8 @@ class Columns:
     ) -> Self:
         """The columns that the rules of these sets read, of these units. `contexts` say what is of one unit alone."""
         read = {"ref": False}
-        for rule in (rule for one in policies for rule in one.rules):
-            read |= {path: how == "age" for path, how in _paths(judged_in(rule))}
+        for path, is_age in (item for one in policies for rule in one.rules for item in _read(rule)):
+            read[path] = is_age or read.get(path, False)
         unit = {path: _column([look_up(one, path) for one in units], path, age) for path, age in read.items()}
         context = {path: Column.of(one.get(path) for one in contexts) for path in sorted(ABOUT_ONE_UNIT) if contexts}
         return cls(len(units), unit, context, None, graph)
@@ -159,14 +160,16 @@ class _Told(Mapping[str, Any]):
         return len({*self._columns, *self._graph})
 
 
-def _paths(judged: Iterable[Any]) -> Iterable[tuple[str, str]]:
-    for one in judged:
-        sides = (one.leaf.left, one.leaf.right) if hasattr(one.leaf, "left") else ()
-        places = [(one.place.origin, one.place.path)] if one.place.path else []
-        places += [(side.origin, side.path) for side in sides if hasattr(side, "path")]
-        for origin, path in places:
-            if origin in (Origin.UNIT, Origin.NEW):
-                yield path, one.place.how
+def _read(rule: Rule) -> Iterator[tuple[str, bool]]:
+    """The fields of a unit that a rule reads, and whether for their age."""
+    for leaf in leaves(rule):
+        if isinstance(leaf, TargetPart):
+            if leaf.origin is Origin.UNIT:
+                yield leaf.name, False
+        else:
+            for side in sides_of(leaf):
+                if side.origin in (Origin.UNIT, Origin.NEW):
+                    yield side.path, isinstance(side, TimeSince)
 
 
 def _column(values: list[Any], path: str, age: bool) -> Column | Numbers:

@@ -56,6 +56,7 @@ class FastForm:
         self.classifier = Classifier(rules, FIXED)
         self._head = bytes.fromhex(policies.revision)[:HEAD]
         self._room = (len(rules) + 7) // 8
+        self._asked = Classifier(rules, ASKED)
         self._verbs: dict[str, _Verb] = {}
         self._ways: dict[tuple[Asked, bytes], _Way] = {}
         self._tables: dict[tuple[str, int], Table] = {}
@@ -135,7 +136,7 @@ class FastForm:
         if named is None or not self.deciding.rules:
             return None
         bits = _bits(self.policies.rules, lambda rule: action in rule.on) & self._kept
-        return self._verbs.setdefault(action, _Verb(action, self.policies.rules, bits))
+        return self._verbs.setdefault(action, _Verb(action, self.policies.rules, bits, self._asked))
 
     def _way(self, asked: Asked, mask: bytes | None, request: Request, facts: Facts, budget: Budget | None) -> _Way:
         if mask is None or not self.is_current(mask):
@@ -233,13 +234,13 @@ class _Way:
 class _Verb:
     """All rules that name one verb, by what requests say."""
 
-    def __init__(self, action: str, rules: tuple[Rule, ...], bits: int) -> None:
+    def __init__(self, action: str, rules: tuple[Rule, ...], bits: int, classifier: Classifier) -> None:
         self._action = action
         self._bits = bits
         named = [rules[number] for number in numbers(bits)]
         places = by_place(one for rule in named for one in judged_in(rule, asked=True))
         self._questions = tuple(_said(place, about) for place, about in places.items())
-        self._classifier = Classifier(rules, ASKED)
+        self._classifier = classifier
         self._untils = sorted({rule.until_us for rule in named if rule.until_us is not None})
         self._ends = [(rule.until_us, number) for number, rule in enumerate(rules) if rule.until_us is not None]
         self._domains = {name: _bits(rules, _of_layer(1, name)) for name in _names(named, rank=1)}

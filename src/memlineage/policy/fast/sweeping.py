@@ -120,7 +120,6 @@ class _Sweep:
         self._request = request
         self._context = context
         self._now_us = now_us
-        self._all = np.arange(columns.count)
         self._shared = Facts(context=context, now_us=now_us)
 
     def marks(self, rule: Rule | None) -> Truths:
@@ -131,7 +130,7 @@ class _Sweep:
         layer = _number(applies(rule.layer, self._request, self._shared))
         about = np.full(self._columns.count, layer, np.int8)
         for part in rule.target.parts:
-            np.minimum(about, self._leaf(TargetPart(*part), self._all), out=about)
+            np.minimum(about, self._leaf(TargetPart(*part), slice(None)), out=about)
         left = np.flatnonzero(about)
         truth = about[left]
         if rule.condition is not None:
@@ -151,28 +150,28 @@ class _Sweep:
             return 2 - self._condition(condition.part, places)
         return self._leaf(condition, places)
 
-    def _leaf(self, leaf: Leaf, places: Ints) -> Truths:
+    def _leaf(self, leaf: Leaf, places: Ints | slice) -> Truths:
         judged = judged_of(leaf)
         looks = [one.place for one in judged]
         if all(place.asked or place.origin is Origin.OLD for place in looks):
-            return np.full(len(places), _number(_truth(leaf, self._shared)), np.int8)
+            return np.full(self._size(places), _number(_truth(leaf, self._shared)), np.int8)
         if len(looks) > 1 or is_alone(looks[0], self._columns):
             return self._one_by_one(leaf, places)
         place = looks[0]
         column = column_of(place, self._columns)
         if column is None:
-            return np.full(len(places), _number(_truth(leaf, self._shared)), np.int8)
+            return np.full(self._size(places), _number(_truth(leaf, self._shared)), np.int8)
         if place.how == "age":
             return self._age(leaf, judged[0], column, places)
         codes, values = coded(column, judged[0].marks if place.how == "number" else None, places)
         return self._truths(leaf, place, values).take(codes)
 
-    def _age(self, leaf: Leaf, judged: Judged, column: Column | Numbers, places: Ints) -> Truths:
+    def _age(self, leaf: Leaf, judged: Judged, column: Column | Numbers, places: Ints | slice) -> Truths:
         if not is_time(column) or isinstance(column, Column) or not -WIDEST <= self._now_us <= WIDEST:
             return self._one_by_one(leaf, places)
         values = column.values[places]
         begins = [self._now_us - int(mark) for mark in judged.marks]
-        passed = np.zeros(len(places), np.int16)
+        passed = np.zeros(len(values), np.int16)
         for begin in begins:
             passed += values <= begin
         samples = [begins[0] + 1 if begins else self._now_us, *begins]
@@ -185,6 +184,9 @@ class _Sweep:
         told = (self._told(place, value) for value in values)
         return np.array([_number(_truth(leaf, facts)) for facts in told], np.int8)
 
+    def _size(self, places: Ints | slice) -> int:
+        return self._columns.count if isinstance(places, slice) else len(places)
+
     def _told(self, place: Place, value: Any) -> Facts:
         if place.origin is Origin.CONTEXT:
             return Facts(context={**self._context, place.path: value}, now_us=self._now_us)
@@ -192,8 +194,9 @@ class _Sweep:
             return Facts(lineage={place.path: value}, context=self._context, now_us=self._now_us)
         return Facts(unit={place.path: value}, context=self._context, now_us=self._now_us)
 
-    def _one_by_one(self, leaf: Leaf, places: Ints) -> Truths:
-        facts = (self._columns.facts(place, self._context, self._now_us) for place in places.tolist())
+    def _one_by_one(self, leaf: Leaf, places: Ints | slice) -> Truths:
+        units = range(self._columns.count) if isinstance(places, slice) else places.tolist()
+        facts = (self._columns.facts(place, self._context, self._now_us) for place in units)
         return np.array([_number(_truth(leaf, known)) for known in facts], np.int8)
 
 
