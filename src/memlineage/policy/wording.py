@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import keyword
 import re
+from collections.abc import Collection
 from typing import Any, Final
 
 from memlineage.model.time import from_us, iso
 from memlineage.policy.kinds import RANKS, Kind, Origin
 from memlineage.policy.rule import All, AnyOf, Compare, Condition, Literal, Not, Operand, Rule, TimeSince
 
-__all__ = ["describe", "literal_words", "reason_for"]
+__all__ = ["describe", "expression", "literal_words", "reason_for"]
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _DURATIONS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
@@ -63,46 +64,52 @@ def literal_words(value: Any, kind: Kind) -> str:
     return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
-def expression(condition: Condition) -> str:
-    """A condition as an expression. Under `when:`, with the same named lists at hand, it is read as the same tree."""
+def expression(condition: Condition, lists: Collection[str] = ()) -> str:
+    """A condition as an expression, which `when:` reads as the same tree.
+
+    `lists` are the names of the document's lists: a field of such a name is written so that it is not taken for one.
+    """
     if isinstance(condition, Compare):
-        return _comparison(condition)
+        return _comparison(condition, lists)
     if isinstance(condition, Not):
         part = condition.part
         if isinstance(part, Compare) and part.right is None:
             return f"{_value(part.left)} is None"
-        return f"not {_part(part)}"
+        return f"not {_part(part, lists)}"
     word = "and" if isinstance(condition, All) else "or"
     if len(condition.parts) < 2:
-        inner = ", ".join(map(expression, condition.parts))
+        inner = ", ".join(expression(part, lists) for part in condition.parts)
         return f"{'all' if word == 'and' else 'any'}({inner})"
-    return f" {word} ".join(map(_part, condition.parts))
+    return f" {word} ".join(_part(part, lists) for part in condition.parts)
 
 
-def _part(condition: Condition) -> str:
+def _part(condition: Condition, lists: Collection[str]) -> str:
     """A part of a connection, in brackets where it would be read as something else without."""
-    text = expression(condition)
+    text = expression(condition, lists)
     connected = isinstance(condition, All | AnyOf) and len(condition.parts) > 1
     return f"({text})" if connected else text
 
 
-def _comparison(condition: Compare) -> str:
+def _comparison(condition: Compare, lists: Collection[str]) -> str:
     left, right, operator = condition.left, condition.right, condition.operator
     if right is None:
         return f"{_value(left)} is not None"
     if operator == "==" and _kind(left) is Kind.BOOLEAN and isinstance(right, Literal) and right.value is True:
         return _value(left)
     one, two = _value(left, _kind(right)), _value(right, _kind(left))
-    listed = isinstance(right, Literal)
     if operator == "contains" and isinstance(right, Literal):
-        return f"{two} in {one}"
-    if operator in ("in", "not_in") and listed:
+        return f"{two} in {_told_apart(one, lists)}"
+    if operator in ("in", "not_in") and isinstance(right, Literal):
         return f"{one} {operator.replace('_', ' ')} {two}"
     if operator == "matches" and isinstance(right, Literal) and right.named is None and len(right.value) == 1:
         two = _constant(right.value[0], Kind.TEXT)
     if operator in _FUNCTIONS:
-        return f"{_FUNCTIONS[operator]}({one}, {two})"
+        return f"{_FUNCTIONS[operator]}({one}, {_told_apart(two, lists)})"
     return f"{one} {operator} {two}"
+
+
+def _told_apart(name: str, lists: Collection[str]) -> str:
+    return f"unit.{name}" if name in lists else name
 
 
 def _kind(operand: Operand) -> Kind:

@@ -221,7 +221,8 @@ class _Tree:
             if name != "age":
                 raise self._refused(part, "bad_expression", f"{name} is a condition, not a value")
             path = self._path(arguments[0])
-            return self._at(part, {"time_since": self._at(arguments[0], ".".join(path))})
+            name = ".".join(path[1:] if path[0] == "unit" else path)
+            return self._at(part, {"time_since": self._at(arguments[0], name)})
         if isinstance(part, ast.Attribute | ast.Subscript | ast.Name):
             return self._named(part)
         text = self._text(part)
@@ -246,11 +247,11 @@ class _Tree:
             return self._at(part, SECONDS.get(head, head))
         if head == "lists" or (len(path) == 1 and head in self.lists and head not in UNIT):
             return self._at(part, {"list": self._at(part, rest if head == "lists" else head)})
+        if head in ("unit", "new", "old", "context") and not rest:
+            raise self._refused(part, "bad_expression", f"{head!r} is no value; name a field of it: {head}.…")
         if head in ("new", "old", "context") or (head == "lineage" and rest in LINEAGE):
-            if not rest:
-                raise self._refused(part, "bad_expression", f"{head!r} is no value; name a field of it: {head}.…")
             return self._at(part, {head: self._at(part, rest)})
-        name = ".".join(path)
+        name = rest if head == "unit" else ".".join(path)
         if name != "lineage.age" and spec_of(Origin.UNIT, SAME.get(name, name)) is None:
             near = f"did you mean 'context.{name}'?" if spec_of(Origin.CONTEXT, name) else hint(name, _KNOWN)
             self._add(part, "unknown_field", f"unknown field {quoted(name)}; {near}")
@@ -274,7 +275,7 @@ class _Tree:
     def _is_list(self, part: ast.expr) -> bool:
         """Whether a list stands there, written out or named. A name that means two things is refused."""
         if isinstance(part, ast.Name) and part.id in self.lists and part.id in UNIT:
-            message = f"{part.id!r} is a field and a list; write lists.{part.id}, or give the list another name"
+            message = f"{part.id!r} is a field and a list; write lists.{part.id} or unit.{part.id}"
             raise self._refused(part, "bad_expression", message)
         if isinstance(part, ast.List | ast.Tuple):
             return True
