@@ -46,8 +46,8 @@ class Huge(int):
 
 ODD = (
     float("nan"), float("inf"), 1 << 63, -(1 << 200), 1 << 2000, "a" * 300, Word.FACT, Liar("goal"), Huge(0), Word.A,
-    (Word.A,), (Liar("b"),), ["a"], {"a"}, 0.0, -0.0, 1, True, 1.0, Rank.TWO, b"x", object(), [1], {"a": 1}, ("a",), (1,), "",
-    None,
+    (Word.A,), (Liar("b"),), ["a"], {"a"}, 0.0, -0.0, 1, True, 1.0, Rank.TWO, b"x", object(), [1], {"a": 1}, ("a",),
+    (1,), "", None,
 )  # fmt: skip
 UNIT = {
     "ref": ("u@1", "v@1"),

@@ -88,8 +88,8 @@ def withhold(name, **more):
     return {"name": name, "on": "read", "action": "withhold", **more}
 
 
-def old(name, seconds, field="lineage.timestamp", **more):
-    return withhold(name, condition=[{"time_since": field}, ">", seconds], **more)
+def old(name, seconds, field="lineage.timestamp", operator=">", **more):
+    return withhold(name, condition=[{"time_since": field}, operator, seconds], **more)
 
 
 @pytest.mark.parametrize("few", [0, 10_000])
@@ -109,6 +109,7 @@ def test_ages_pass_their_bounds_as_time_goes_by(monkeypatch, few):
         old("one", 5e-6, target={"tags": ["a"]}),
         old("two", 9e-6, "valid_from", target={"tags": ["b"]}),
         old("three", 12e-6, severity="soft"),
+        old("four", 14e-6, operator=">=", target={"tags": ["a"]}),
         units=units,
     )
     for now in range(-3, 40):

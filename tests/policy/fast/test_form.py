@@ -231,7 +231,7 @@ def test_arguments_that_are_equal_but_not_alike_stay_apart(said):
 
 LIES = (
     ("context", "purpose", "x", Liar("x"), {"target": {"purpose": ["ads"]}}),
-    ("context", "principal", "x", Liar("x"), {"condition": [{"context": "principal"}, "==", "y"]}),
+    ("context", "principal", "x", Liar("x"), {"condition": [{"context": "principal"}, "==", "user:y"]}),
     ("context", "arguments", {"n": "x"}, {"n": Liar("x")}, {"condition": [{"context": "arguments.n"}, "==", "y"]}),
     ("unit", "kind", "x", Liar("x"), {"target": {"kinds": ["fact"]}}),
     ("unit", "tags", ("x",), (Liar("x"),), {"target": {"tags": ["fare"]}}),

@@ -100,6 +100,15 @@ def test_a_rule_that_does_something_else_touches_all_that_it_is_about():
     assert touched(old, new, columns, Request(action="act"), {}, 50_000_000).tolist() == []
 
 
+def test_a_rule_that_does_not_fire_touches_what_it_counts_for_in_the_score():
+    kept = {"name": "kept", "on": "read", "action": "flag", "condition": [{"field": "kind"}, "==", "goal"]}
+    broken = {"name": "broken", "on": "read", "action": "flag", "condition": [{"field": "kind"}, "==", "fact"]}
+    old, new = loaded(broken, kept | {"target": {"tags": ["a"]}}), loaded(broken)
+    columns = Columns.of([old, new], [{"kind": "fact", "tags": tags} for tags in (("a",), ("b",))])
+    found = changed(FastForm(old), FastForm(new), columns, READ, {}, 0)
+    assert (found.places.tolist(), found.before.scores.tolist(), found.after.scores.tolist()) == ([0], [0.5], [0.0])
+
+
 def test_an_empty_set_touches_all():
     columns = Columns(3, {"lineage.timestamp": Numbers(np.zeros(3, np.int64))})
     empty = PolicySet.of()
