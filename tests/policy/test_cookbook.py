@@ -90,7 +90,7 @@ def test_the_fast_form_decides_the_cases_alike(name):
             assert form.decide(request, facts, case.budget, decision_id="d") == slowly, case.name
 
 
-@pytest.mark.parametrize("command", ["check", "test"])
+@pytest.mark.parametrize("command", ["check", "test", "conflicts"])
 def test_the_commands_take_the_cookbook_as_it_stands(command):
     answer = CliRunner().invoke(app, ["policy", command, str(COOKBOOK), "--json"])
     told = json.loads(answer.stdout)
