@@ -3,28 +3,24 @@
 Both policies are asked in one snapshot of the store and at one instant, and nothing is written (engine/worlds.py).
 Whatever decides on units goes through a `Judge`: version numbers in, what is decided out. Nothing else here knows how.
 
-A decision that was logged is judged anew by both, as it was asked then, about the unit as it is now. Of some that
-cannot be: what was asked is not kept, or the unit is gone, or the value of an argument that a rule reads was not kept.
+A decision that was logged is judged anew by both, as it was asked then. Of some that cannot be: what was asked is not
+kept, the unit is gone, or a rule reads a value that was not kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from memlineage.engine.asked_again import asked_again
 from memlineage.engine.asking import Asked
-from memlineage.engine.enforcement import as_enforced
-from memlineage.engine.facts import LineageFacts, unit_facts
-from memlineage.engine.inputs import parse_target
-from memlineage.engine.snapshot import resolve
+from memlineage.engine.enforcement import as_enforced, within_walls
 from memlineage.engine.worlds import Pair, World, worlds
-from memlineage.errors import InvalidInputError, UnknownUnitError
 from memlineage.model.time import from_us
-from memlineage.model.unit import Unit
-from memlineage.policy import Facts, PolicySet, Verb
+from memlineage.policy import Decision, PolicySet, Verb
 from memlineage.policy.kinds import Origin
 from memlineage.policy.language.rules import fields_of
 from memlineage.policy.trying.simulate import Change, Decided, Tally, change
@@ -36,7 +32,7 @@ __all__ = ["READS", "Judge", "Logged", "LoggedChange", "Simulation", "UnitChange
 READS: Final[Mapping[str, bool]] = {"reliance": False, "critical": True}
 """How each unit is read: to be relied on, and the same in a critical matter."""
 _BATCH: Final = 1_000
-_LOGGED: Final = "SELECT id, at_us, action, ref, asked FROM decision ORDER BY d DESC"
+_LOGGED: Final = "SELECT id, at_us, body, asked FROM decision ORDER BY d DESC"
 _ALWAYS_TOLD: Final = frozenset({"principal", "actor", "actor_may_claim"})
 """What every request says: where it is missing, it was kept back, and more may have been."""
 _OWNED: Final = (
@@ -192,100 +188,57 @@ def _logged(pair: Pair, limit: int) -> Logged:
     """Every logged decision, the latest first, judged anew in both worlds."""
     tally = Tally[LoggedChange](limit)
     judged = untold = 0
-    arguments = any(_reads_arguments(world.policies) for world in (pair.before, pair.after))
+    blind = {world.policies.revision: _blind_to_values(world.policies) for world in (pair.before, pair.after)}
     seen: set[str] = set()
-    for identity, at_us, action, ref, asked in pair.before.snapshot.connection.execute(_LOGGED):
+    for identity, at_us, body, kept in pair.before.snapshot.connection.execute(_LOGGED):
         if identity in seen:  # where it was not sure whether a line had been written, it was written again
             continue
         seen.add(identity)
-        request = _readable(asked, arguments=arguments)
-        if request is not None and _refused_anyway(request):
-            judged += 1
-            continue
-        decided = [None if request is None else _anew(world, request, ref) for world in (pair.before, pair.after)]
-        if decided[0] is None or decided[1] is None:
+        decision, asked = _readable(body, kept)
+        decided = [
+            None if asked is None or decision is None
+            else _anew(world, decision, asked, whole=not blind[world.policies.revision])
+            for world in (pair.before, pair.after)
+        ]  # fmt: skip
+        if decision is None or decided[0] is None or decided[1] is None:
             untold += 1
             continue
         judged += 1
         found = change(decided[0], decided[1])
         if found is not None:
-            at = from_us(at_us)
-            tally.add(found.what, LoggedChange(id=identity, at=at, action=action, unit=ref, change=found))
+            item = LoggedChange(
+                id=identity, at=from_us(at_us), action=decision.action, unit=decision.unit, change=found
+            )  # fmt: skip
+            tally.add(found.what, item)
     return Logged(judged=judged, untold=untold, counts=tally.counts, changes=tally.first)
 
 
-def _readable(kept: bytes | None, *, arguments: bool) -> Asked | None:
-    """What was asked, if it was kept and says what a rule may ask."""
-    if kept is None:
-        return None
+def _readable(body: bytes, kept: bytes | None) -> tuple[Decision | None, Asked | None]:
+    """A logged decision, and what was asked if that was kept and says what every request says."""
     try:
-        asked = Asked.decode(kept)
+        decision = msgspec.json.decode(body, type=Decision)
+        asked = None if kept is None else Asked.decode(kept)
     except msgspec.DecodeError:
+        return None, None
+    return decision, None if asked is None or _ALWAYS_TOLD - set(asked.context) else asked
+
+
+def _blind_to_values(policies: PolicySet) -> bool:
+    """Whether no rule asks for what a log may leave out: what arguments held, the metadata of what was refused."""
+    read = [
+        (field.origin, field.path.partition(".")[0]) for rule in policies.rules for field in fields_of(rule.condition)
+    ]
+    return not {(Origin.CONTEXT, "arguments"), (Origin.UNIT, "metadata"), (Origin.NEW, "metadata")} & set(read)
+
+
+def _anew(world: World, decision: Decision, asked: Asked, *, whole: bool) -> Decided | None:
+    """What is decided on a request now; None if it cannot be put together any more: all of it, where that is asked."""
+    again = asked_again(world.snapshot, decision, asked)
+    if isinstance(again, str) or (whole and again.unknown):
         return None
-    given = asked.context.get("arguments")
-    nameless = isinstance(given, Mapping) and any(value is None for value in given.values())
-    return None if _ALWAYS_TOLD - set(asked.context) or (nameless and arguments) else asked
-
-
-def _refused_anyway(asked: Asked) -> bool:
-    """Whether it is refused whatever the documents say: walls and claims are built in besides."""
-    said = asked.context
-    return asked.action != Verb.READ and not (said.get("in_walls") and said.get("actor_may_claim"))
-
-
-def _reads_arguments(policies: PolicySet) -> bool:
-    return any(
-        field.origin is Origin.CONTEXT and field.path.startswith("arguments.")
-        for rule in policies.rules
-        for field in fields_of(rule.condition)
-    )
-
-
-def _anew(world: World, asked: Asked, ref: str | None) -> Decided | None:
-    """What is decided on a request now; None if what it was about is not there any more."""
     generation = world.snapshot.generation
-    form = generation.form
-    if asked.action == Verb.ACT:
-        place = {name: asked.context.get(name) for name in ("tenant", "user", "agent", "session")}
-        facts: Facts | None = Facts(unit=place, context=asked.context, now_us=asked.now_us)
-    else:
-        found = None if ref is None else _find(world, ref)
-        facts = _facts(world, asked, found)
-        if asked.action == Verb.READ and (asked.context.get("inspecting") or (found is not None and found[1].waived)):
-            form = generation.ageless
-    if facts is None:
-        return None
-    decision = form.decide(asked.request, facts, asked.budget, decision_id="simulated")
-    return Decided.of(as_enforced(decision))
-
-
-def _facts(world: World, asked: Asked, found: _Found | None) -> Facts | None:
-    """What a request is about: the version as it is now, or as it was to be written."""
-    given: dict[str, Any] = {"context": asked.context, "now_us": asked.now_us}
-    if asked.action == Verb.UPDATE:
-        if found is None:
-            return None
-        _, old = found
-        later = _find(world, f"{old.id}@{old.version + 1}")
-        new = asked.new or (None if later is None else unit_facts(later[1]))
-        return None if new is None else Facts(unit=new, new=new, old=unit_facts(old), **given)
-    if asked.new:
-        return Facts(unit=asked.new, new=asked.new, **given)
-    if found is None:
-        return None
-    n, unit = found
-    lineage = LineageFacts(world.snapshot.graph, n, unit.standing) if asked.action == Verb.READ else {}
-    return Facts(unit=unit_facts(unit), lineage=lineage, **given)
-
-
-_Found = tuple[int, Unit]
-"""The number of a version, and the version."""
-
-
-def _find(world: World, ref: str) -> _Found | None:
-    snapshot = world.snapshot
-    try:
-        n = resolve(snapshot.connection, snapshot.names, None, parse_target(ref)).n
-    except (UnknownUnitError, InvalidInputError):
-        return None
-    return n, snapshot.units([n])[n]
+    form = generation.ageless if again.facts.context.get("inspecting") else generation.form
+    made = form.decide(again.request, again.facts, again.budget, decision_id=decision.id)
+    if asked.action in (Verb.READ, Verb.ACT):
+        return Decided.of(as_enforced(made))
+    return Decided.of(within_walls(made, again.facts))
