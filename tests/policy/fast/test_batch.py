@@ -66,6 +66,8 @@ def test_a_batch_decides_as_each_unit_by_itself(odd, seed):
         known = {path: Column.of(one.lineage.get(path) for one in drawn) for path in ("depth", "standing")}
         columns = Columns(count, columns.unit, columns.context, known, graph)
     batch = Batch(form, columns)
+    masks = [form.mask(columns.facts(place, {}, 0).unit) for place in range(count)]
+    assert [batch.masks().at(place) for place in range(count)] == masks
     for _ in range(3):
         context = some_facts(chance, odd).context
         asked = some_request(chance), context, chance.choice([100_000_000, 120_000_000]), some_budget(chance)
@@ -172,6 +174,18 @@ def test_numbers_that_floats_cannot_tell_apart_are_told_apart():
     floats = Columns(4, {"version": Numbers(np.array([np.nan, np.inf, 0.0, 1e18]))})
     right = expected(each(batch._form, floats, READ, {}, 0, None))
     assert told(Batch(batch._form, floats).decide(READ, {}, 0)) == right
+
+
+@pytest.mark.parametrize("costs", [(1.0, "much"), ("much", 1.0)])
+def test_what_was_decided_before_one_unit_failed_is_kept(costs):
+    stale = {"name": "stale", "on": "read", "action": "deactivate_and_trigger_refresh"}
+    stale["condition"] = [{"time_since": "lineage.timestamp"}, ">", 5e-6]
+    units = [{"lineage.timestamp": 0 if cost == 1.0 else 10} for cost in costs]
+    batch = batch_of(stale, units=units, contexts=[{"refresh_cost": cost} for cost in costs])
+    with pytest.raises(KindError):
+        batch.decide(READ, {}, 20)
+    right = expected(each(batch._form, batch._columns, READ, {}, 12, None))
+    assert told(batch.decide(READ, {}, 12)) == right
 
 
 def test_threads_share_a_batch():

@@ -187,7 +187,7 @@ def test_what_is_remembered_is_bounded(monkeypatch, of_use):
     said = flag("said", condition=[{"context": "principal"}, "==", {"context": "purpose"}])
     form = form_of(*labels, said, flag("cheap", condition=[{"context": "refresh_cost"}, ">", 0]))
     most = [0] * 5
-    for number in range(2000):
+    for number in range(600):
         for _ in range(1 + of_use):
             unit = {"tags": (f"t{number % 12}", f"t{number % 7}")}
             context = {"principal": f"p{number % 50}", "purpose": f"p{number % 40}", "refresh_cost": number % 300}
@@ -285,7 +285,7 @@ def test_threads_share_it():
     form, wrong = FastForm(policies), []
 
     def ask(offset):
-        for number in range(offset, offset + 2000):
+        for number in range(offset, offset + 500):
             known = Facts(context={"inspecting": number % 3 == 0, "in_walls": number % 2 == 0}, now_us=number)
             if form.decide(READ, known, decision_id="d") != decide(policies, READ, known, decision_id="d"):
                 wrong.append(number)

@@ -326,13 +326,15 @@ class _Plan:
         new = np.flatnonzero(which < 0)
         found, first = np.unique(slots[new], return_index=True)
         with self._lock:
-            for slot, place in zip(found.tolist(), new[first].tolist(), strict=True):
-                if place in self._alone_set:
-                    self._slots[slot] = 0
-                    continue
-                self._decisions.append(decide(place, self._masks.at(place)))
-                self._slots[slot] = len(self._decisions) - 1
-            self._arrays = _Arrays.of(self._decisions)
+            try:
+                for slot, place in zip(found.tolist(), new[first].tolist(), strict=True):
+                    if place in self._alone_set:
+                        self._slots[slot] = 0
+                        continue
+                    self._decisions.append(decide(place, self._masks.at(place)))
+                    self._slots[slot] = len(self._decisions) - 1
+            finally:  # what was decided before one of them failed is looked up from now on
+                self._arrays = _Arrays.of(self._decisions)
 
 
 def is_time(column: Column | Numbers) -> bool:
