@@ -150,6 +150,21 @@ def test_markup_in_a_name_is_shown_as_it_is(desk: Any, write: Write) -> None:
     assert "[bold]x[/bold] \\x1b[31m" in result.stdout
 
 
+def test_the_page_shows_what_is_shown(desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "policy-as-code.md").read_text(encoding="utf-8")
+    document = page.partition("```yaml\n")[2].partition("```")[0]
+    shown = next(block for block in page.split("```") if block.startswith("\n✗ "))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "fares.yaml").write_text(document, encoding="utf-8")
+    assert desk.type("policy", "test", "policies").exit_code == 0
+    assert document.count("2026-03-01T09:00:00Z") == 1
+    wrong = document.replace("2026-03-01T09:00:00Z", "2026-03-01T10:20:00Z")
+    (tmp_path / "policies" / "fares.yaml").write_text(wrong, encoding="utf-8")
+    printed = desk.type("policy", "test", "policies").stdout
+    assert [line.rstrip() for line in printed.splitlines()] == shown.strip().splitlines()
+
+
 def test_the_cookbook_passes_and_exercises_every_rule(desk: Any) -> None:
     folder = Path(__file__).parents[2] / "docs" / "cookbook"
     result = desk.type("policy", "test", str(folder), "--coverage", "1")
