@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.support import open_memory
 
@@ -51,6 +52,16 @@ def test_a_line_that_was_written_twice_is_listed_once():
         with memory._core.database.writing() as connection:  # committed, and then an error all the same
             memory._core.log.put_back(memory._core.log.flush(connection))
         assert len(logged(memory)) == 2
+
+
+def test_of_a_line_that_was_written_twice_what_was_said_last_is_listed():
+    with open_memory() as memory:
+        log, fact = memory._core.log, memory.scope(user="ann").store("fact")
+        made = memory._parts.enforcement.refuse("erase", fact, 1, "no")
+        with memory._core.database.writing() as connection:
+            log.put_back(log.flush(connection))
+        log.settle(msgspec.structs.replace(made, reasons=("on second thoughts",)))
+        assert [entry["reasons"] for entry in memory.decisions(action="erase")] == [["on second thoughts"]]
 
 
 def test_a_refusal_is_logged_though_its_act_was_rolled_back():

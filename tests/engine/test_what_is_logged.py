@@ -99,10 +99,13 @@ def test_plainly_allowed_reads_are_logged_only_on_request() -> None:
             assert len([line for line in rows(memory) if line["action"] == "read"]) == count
 
 
-def test_what_became_of_a_decision_is_what_is_logged() -> None:
+@pytest.mark.parametrize("fetchable", [True, False])
+def test_what_became_of_a_decision_is_what_is_logged(fetchable: bool) -> None:
+    """Too dear says policy itself; that no tool can fetch it turns out after policy has answered."""
     clock = Clock()
     with open_memory(policies=[RULES], clock=clock) as memory:
-        memory.register_tool("feed", refresh=lambda unit: "It costs 6", cost=3)
+        if fetchable:
+            memory.register_tool("feed", refresh=lambda unit: "It costs 6", cost=3)
         scope = memory.scope(user="alice")
         scope.store("It costs 5", creator="tool:feed", tags=["price"])
         clock.advance(hours=2)
@@ -162,7 +165,11 @@ def tell(memory: ml.Memory) -> None:
         with pytest.raises(ml.PolicyViolationError):
             trip.store("Not to be stored", creator="tool:web", **options)
     long = f"{said('value')} {'x' * 100}"
-    for tool, argument, value in (("pay", "iban", said("iban")), ("pay", "to", long), (said("tool"), said("name"), "v")):
+    for tool, argument, value in (
+        ("pay", "iban", said("iban")),
+        ("pay", "to", long),
+        (said("tool"), said("name"), "v"),
+    ):
         trip.authorize(tool, {argument: value}, justification=[unit])
     trip.invalidate(unit)
 
@@ -236,6 +243,26 @@ def texts(value: Any) -> list[str]:
     if isinstance(value, tuple | list):
         return [text for item in value for text in texts(item)]
     return [] if value is None else [str(getattr(value, "value", ""))] * hasattr(value, "argument")
+
+
+def test_what_the_gate_found_for_arguments_goes_with_them() -> None:
+    options = DecisionLogging(mask={"asked.arguments"})
+    with open_memory(policies=[RULES], decision_log=options) as memory:
+        scope = memory.scope(user="alice")
+        decision = scope.authorize("pay", {"iban": "DE00"}, justification=[scope.store("Pay to DE01")])
+        assert decision.support
+        assert last(memory)["body"]["support"] == []
+        assert "iban" not in json.dumps(last(memory)["body"])
+
+
+def test_no_hash_over_arguments_is_logged_where_they_are_kept_back() -> None:
+    ask = {"name": "ask", "sensitive_action": {"tool": "pay", "arguments": ["iban"], "approval": "always"}}
+    for mask, logged in ((set[str](), True), ({"asked.arguments"}, False), ({"asked"}, False)):
+        with open_memory(policies=[{"rules": [ask]}], decision_log=DecisionLogging(mask=mask)) as memory:
+            scope = memory.scope(user="alice")
+            decision = scope.authorize("pay", {"iban": "DE00"}, justification=[scope.store("Pay to DE00")])
+            assert decision.approval is not None
+            assert (last(memory)["body"]["approval"] == decision.approval) is logged
 
 
 def test_an_unknown_name_to_keep_back_is_an_error() -> None:

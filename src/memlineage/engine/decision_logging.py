@@ -144,15 +144,14 @@ def _masked(line: Line, decision: Decision, told: dict[str, Any] | None, mask: A
     secrets = sorted({text for text in _secrets(line, mask) if text})
     dropped = {name for name in mask if name in _FIELDS}
     if mask & {"asked", "asked.arguments"}:
-        dropped |= {"support", "approval"}  # the one repeats them, the other is a hash that could be tried out
-    argued = tuple(f"{found.argument}=" for found in decision.support) if "support" in dropped else ()
+        dropped.add("approval")  # a hash over them, which could be tried out
     kept: dict[str, Any] = {"masked": sorted(mask)}
     for name, value in msgspec.to_builtins(decision).items():
         if name in _ALWAYS:
             kept[name] = value
         else:
             default = () if isinstance(value, list | tuple) else None
-            kept[name] = _STANDING_IN.get(name, default) if name in dropped else _without(value, secrets, argued)
+            kept[name] = _STANDING_IN.get(name, default) if name in dropped else _without(value, secrets)
     if told is not None:
         told = None if "asked" in mask else _told_without(told, mask, secrets)
     body = msgspec.json.encode(kept)
@@ -218,15 +217,11 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _without(value: Any, secrets: Collection[str], argued: tuple[str, ...]) -> Any:
+def _without(value: Any, secrets: Collection[str]) -> Any:
     """A value without what holds something that is kept back: of several, those that do."""
     if isinstance(value, list | tuple):
-        return [item for item in value if not _holds_any(item, secrets) and not _begins(item, argued)]
+        return [item for item in value if not _holds_any(item, secrets)]
     return None if isinstance(value, str) and _holds_any(value, secrets) else value
-
-
-def _begins(item: Any, argued: tuple[str, ...]) -> bool:
-    return isinstance(item, str) and bool(argued) and item.startswith(argued)
 
 
 def _holds_any(value: Any, secrets: Collection[str]) -> bool:
