@@ -128,6 +128,12 @@ def test_only_rules_that_can_matter_are_judged(monkeypatch):
     assert [[one.name for one in rules] for rules in judged] == [["about"]]
 
 
+def test_a_rule_in_async_mode_is_put_off_whatever_its_condition_says():
+    form = form_of(flag("later", mode="async", condition=[{"field": "kind"}, "==", "goal"]), flag("now"))
+    found = form.decide(READ, Facts(unit={"kind": "fact"}, now_us=0), decision_id="d")
+    assert [one.rule for one in found.deferred] == ["later"]
+
+
 def test_ages_and_numbers_count_by_what_they_are_compared_with(monkeypatch):
     judged = count_judged(monkeypatch)
     form = form_of(
