@@ -44,7 +44,7 @@ def value_of(text: str) -> Any:
 def accepted(value: Any) -> bool:
     try:
         Document.from_dict(value)
-    except (PolicyDocumentError, AttributeError):
+    except PolicyDocumentError:
         return False
     return True
 
