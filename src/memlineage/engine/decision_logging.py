@@ -105,15 +105,16 @@ def row_of(line: Line, options: DecisionLogging) -> Row | None:
             return None
         same = {name: getattr(decision, name) for name in _ALWAYS}
         decision = msgspec.structs.replace(found, **same)
-    told = None if asked is None else told_of(asked, values=options.arguments == "values")
     if options.mask:
+        told = None if asked is None else told_of(asked, values=options.arguments == "values")
         return _masked(line, decision, told, frozenset(options.mask))
-    return _row(line.at_us, decision, told)
+    if asked is None or "arguments" not in asked.context:  # as it is: most of a log are writes
+        return _row(line.at_us, decision, None if asked is None else asked.encode())
+    return _row(line.at_us, decision, msgspec.json.encode(told_of(asked, values=options.arguments == "values")))
 
 
-def _row(at_us: int, decision: Decision, told: Mapping[str, Any] | None) -> Row:
+def _row(at_us: int, decision: Decision, asked: bytes | None) -> Row:
     body = msgspec.json.encode(decision)
-    asked = None if told is None else msgspec.json.encode(told)
     return decision.id, at_us, decision.action, decision.effect.value, decision.unit, body, asked
 
 
