@@ -71,13 +71,15 @@ def _answers(play: Play) -> tuple[dict[Handle, State], dict[Group, Handle | None
 
 def _undoable(play: Play, acts: Iterable[tuple[Pick, CauseKind]]) -> list[tuple[Writer, Handle, CauseKind]]:
     """Acts that an undo takes back whole. Restoring `expired` also waives the version's own time (section 2), so
-    it is an undo only where that time is not set."""
-    versions = play.world.recorded().versions
+    it is an undo only where that time is not set. Nothing more is held against what was erased."""
+    history = play.world.recorded()
+    versions = history.versions
+    erased = {ref for ref, causes in history.causes.items() if any(kind is CauseKind.ERASED for _, kind in causes)}
     meant = [(play.ref(pick), kind) for pick, kind in acts]
     return [
         (keeper(versions[ref].wall), ref, kind)
         for ref, kind in meant
-        if kind is not CauseKind.EXPIRED or versions[ref].valid_until is None
+        if ref not in erased and (kind is not CauseKind.EXPIRED or versions[ref].valid_until is None)
     ]
 
 
