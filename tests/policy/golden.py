@@ -158,12 +158,13 @@ def policies_of(case: GoldenCase, *, reverse: bool = False) -> PolicySet | None:
 def decided(case: GoldenCase, policies: PolicySet, decide: Decide) -> Decision:
     """The decision that an engine comes to, after what cannot be carried out has failed."""
     context = case.request["context"]
-    approved = action_hash(str(context.get("tool") or case.request["action"]), context.get("arguments", {}))
+    exactly = action_hash(str(context.get("tool") or case.request["action"]), context.get("arguments", {}))
+    approved = {True: exactly, False: action_hash("another", {}), None: None}
     request = Request(
         action=case.request["action"],
         domain=case.request.get("domain"),
         session=case.request.get("session"),
-        approval=approved if case.request.get("approval") else None,
+        approval=approved[case.request.get("approval")],
     )
     facts = Facts(
         unit=case.unit, old=case.old, context=context, lineage=case.lineage, now_us=instant(case.request["now"])
