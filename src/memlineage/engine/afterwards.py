@@ -161,7 +161,7 @@ class Afterwards:
             now_us=asked.now_us,
         )
         known = findings_of(writer.connection, task.n)
-        rules = [rule for rule in _late_rules(self._core.policies, asked.action) if rule.name not in known]
+        rules = [rule for rule in _late_rules(self._core.generation.policies, asked.action) if rule.name not in known]
         verdicts = [judge(rule, asked.request, facts) for rule in rules if in_force(rule, facts)]
         fired = [verdict for verdict in verdicts if verdict.fires]
         for verdict in fired:
@@ -202,7 +202,9 @@ class Afterwards:
 
     def _to_fetch(self, writer: Writer, task: Task) -> Stale | None:
         """The version, if a rule in async mode wants it fetched again and somebody can."""
-        wanted = {rule.name for rule in _late_rules(self._core.policies) if rule.action is Consequence.REFRESH}
+        wanted = {
+            rule.name for rule in _late_rules(self._core.generation.policies) if rule.action is Consequence.REFRESH
+        }
         if not wanted & set(findings_of(writer.connection, task.n)) or CauseKind.EXPIRED not in _held(writer, task.n):
             return None
         snapshot = self._core.seen_by(writer)
@@ -226,7 +228,7 @@ class Afterwards:
             ),
             errors=tuple(error for verdict in fired for error in verdict.errors),
             flags=names,
-            revision=self._core.policies.revision,
+            revision=self._core.generation.policies.revision,
         )
 
 

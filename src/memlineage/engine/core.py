@@ -49,7 +49,13 @@ Comparer = Callable[[str, str], bool]
 
 
 class Core:
-    """The shared parts of one open memory."""
+    """The shared parts of one open memory.
+
+    Attributes:
+        generation: what a write goes by; it changes between writes only, so it is for whoever is inside of one. Reads
+            have that of their snapshot.
+        generations: those that the file names, made once each.
+    """
 
     def __init__(
         self,

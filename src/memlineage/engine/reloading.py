@@ -92,7 +92,9 @@ class Reloading:
                 "this memory was opened without policies, so there is nothing to read again: reload(policies=[…])"
             )
         with self._lock:
-            return self._reload(sources, lambda: True) or self._core.policies
+            read = self._reload(sources, lambda: True)
+        assert read is not None
+        return read
 
     def reload_if_still(self, stamp: Stamp) -> bool:
         """Reload, unless the files are not what they were when they were looked at: then somebody is writing them,
