@@ -212,6 +212,23 @@ def test_a_copy_is_made_only_where_something_stored_would_move(store: Any, new: 
     database.close()
 
 
+def test_a_level_that_ends_moves_what_is_stored(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "trip.db"
+    granted = {"description": "x", "principals": {"tool:hotels": "TRUSTED"}}
+    with open_memory(path, policies=[granted], clock=clock) as memory:
+        hotel = memory.scope(user="alice").store("Ryokan Aoi", creator="tool:hotels")
+    trusted = {"rules": [{"name": "trusted", "on": "read", "action": "flag",
+                          "condition": [{"field": "integrity"}, "<", "TRUSTED"]}]}  # fmt: skip
+    assert told(seen(path, [trusted, granted], now=clock.now)) == set()
+    assert (str(hotel.ref), "reliance", "flags") in told(seen(path, [trusted], now=clock.now))
+
+
+def test_more_units_than_a_batch_has_are_all_looked_at(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, clock, _ = store
+    monkeypatch.setattr("memlineage.engine.simulation._BATCH", 2)
+    assert seen(path, [LONG], now=clock.now).units == 3
+
+
 def test_another_judge_takes_the_place_of_the_one_that_asks_about_each(store: Any) -> None:
     path, clock, _ = store
     asked: list[tuple[str, int, bool]] = []

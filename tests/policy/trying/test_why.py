@@ -200,6 +200,31 @@ def test_the_rule_that_lacks_least_comes_closest():
     assert (found.rule, found.lacking) == (Named(rule="near"), ("confidence 0.4, not < 0.1",))
 
 
+def test_of_a_choice_the_part_that_lacks_least_counts():
+    low, other = [{"field": "confidence"}, "<", 0.1], [{"field": "creator"}, "==", "tool:x"]
+    rule = deny(condition={"any": [{"all": [low, other]}, low]})
+    assert became(rule).lacking == ("confidence 0.4, not < 0.1",)
+    assert became(deny(condition={"not": {"all": [[{"field": "confidence"}, "<", 0.5], {"not": other}]}})).lacking == (
+        "confidence 0.4 < 0.5",
+    )
+
+
+def test_what_may_be_granted_overrules_nothing():
+    yielding = deny("yielding", overridable=True, severity="soft")
+    grant = allow("grant", priority=5, target={"subject": "trip"})
+    found = asked(loaded(yielding, grant))
+    assert [(rule.rule.rule, rule.fires, rule.overruled_by) for rule in found.rules] == [
+        ("grant", False, None),
+        ("yielding", True, None),
+    ]
+
+
+def test_what_is_overruled_need_not_go():
+    yielding = deny("yielding", overridable=True, severity="soft")
+    found = asked(loaded(yielding, deny("hard"), allow("grant", priority=5)))
+    assert found.counterfactual.without == (Named(rule="hard"),)
+
+
 @pytest.mark.parametrize(
     ("name", "masked"),
     [
