@@ -1,9 +1,11 @@
 """What every test shares: a repeatable hypothesis profile and the folder of external data sets."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -25,6 +27,15 @@ def external_data() -> Path:
         # Somebody asked for these tests: a wrong path must not pass as a skip.
         pytest.fail(f"{DATA_VARIABLE} names {named}, which is not a folder; correct it or unset it")
     pytest.skip(f"no external data at ../shared/data; set {DATA_VARIABLE} to the folder that holds it")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests everywhere but here: whoever does skips a module that cannot be imported, and leaves a half of
+    it behind, so that a test module with a broken import would pass as one without tests.
+    """
+    found = yield
+    return [each for each in found if not isinstance(each, DoctestModule)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

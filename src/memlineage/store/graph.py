@@ -50,7 +50,7 @@ class StoreGraph:
         index: KeptIndex | None = None,
         committed: int | None = None,
     ) -> None:
-        self._connection = connection
+        self.connection = connection
         self.names = names
         self._states = states
         self._supposed = supposed or {}
@@ -62,11 +62,6 @@ class StoreGraph:
         self._nodes: dict[int, Node] = {}
         self._written: dict[int, Written] = {}
         self._ranks: dict[tuple[int, int], Authority] = {}
-
-    @property
-    def connection(self) -> Connection:
-        """What it reads through."""
-        return self._connection
 
     def load(self, ids: Iterable[int]) -> Mapping[int, Node]:
         """Nodes of these versions, of the equivalents they lead to, and of winners."""
@@ -109,7 +104,7 @@ class StoreGraph:
 
     def in_arrays(self) -> tuple[Structure, Codes] | None:
         """See `SettlingGraph`."""
-        structure = None if self._index is None else self._index.view(self._connection, self._committed)
+        structure = None if self._index is None else self._index.view(self.connection, self._committed)
         if structure is None:
             self._nodes.clear()
             self._written.clear()
@@ -127,7 +122,7 @@ class StoreGraph:
         return {c: next(self._unquarantined(c), 0) for c in classes}
 
     def _unquarantined(self, alike: int) -> Iterator[int]:
-        for (n,) in self._connection.execute(QUERIES["class_members_back"], (alike,)):
+        for (n,) in self.connection.execute(QUERIES["class_members_back"], (alike,)):
             if not self._states.code(n) & QUARANTINED:
                 yield n
 
@@ -162,7 +157,7 @@ class StoreGraph:
             looked_at |= wave
         if not looked_at:
             return set()
-        rows = self._connection.execute(QUERIES["strong_children"], (ids_of(looked_at), most))
+        rows = self.connection.execute(QUERIES["strong_children"], (ids_of(looked_at), most))
         return {child for (child,) in rows}
 
     def members(self, groups: Collection[int]) -> dict[int, list[int]]:
@@ -200,7 +195,7 @@ class StoreGraph:
         for alike, n in self._query("classes", ids):
             grouped.setdefault(alike, []).append(n)
         for alike, inside in grouped.items():
-            yield inside, [n for (n,) in self._connection.execute(QUERIES["class_members"], (alike,))]
+            yield inside, [n for (n,) in self.connection.execute(QUERIES["class_members"], (alike,))]
 
     def written(self, ids: Iterable[int]) -> Mapping[int, Written]:
         """What these versions were written with."""
@@ -232,7 +227,7 @@ class StoreGraph:
     def _query(self, name: str, wanted: Collection[int]) -> Iterable[tuple[Any, ...]]:
         if not wanted:
             return ()
-        rows: Iterable[tuple[Any, ...]] = self._connection.execute(QUERIES[name], (ids_of(wanted),))
+        rows: Iterable[tuple[Any, ...]] = self.connection.execute(QUERIES[name], (ids_of(wanted),))
         return rows
 
 
