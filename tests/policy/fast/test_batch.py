@@ -110,7 +110,7 @@ def test_ages_pass_their_bounds_as_time_goes_by(monkeypatch, few):
     batch = batch_of(
         old("one", 5e-6, target={"tags": ["a"]}),
         old("two", 9e-6, "valid_from", target={"tags": ["b"]}),
-        old("three", 12e-6, severity="soft"),
+        old("three", 10e-6, severity="soft"),
         old("four", 14e-6, operator=">=", target={"tags": ["a"]}),
         units=units,
     )
@@ -138,6 +138,13 @@ def test_what_needs_a_look_at_each_unit_gets_it_alone():
     )
     outcome = batch.decide(READ, {}, 0)
     assert outcome.allowed.tolist() == [n % 3 == 0 or n % 2 == 1 for n in range(30)]
+
+
+def test_times_of_types_that_nobody_expects_are_looked_at_alone():
+    units = [{"lineage.timestamp": time} for time in ("yesterday", None, 3, None, 1.5, True)]
+    batch = batch_of(old("one", 5e-6), withhold("two", target={"purpose": ["p"]}), units=units)
+    for now in (0, 7, 9):
+        assert told(batch.decide(READ, {}, now)) == expected(each(batch._form, batch._columns, READ, {}, now, None))
 
 
 def test_masks_that_are_known_are_used_and_stale_ones_are_not():
@@ -171,6 +178,12 @@ def test_numbers_that_floats_cannot_tell_apart_are_told_apart():
     numbers = Numbers(np.array([unit["version"] for unit in units], np.int64))
     for columns in (batch._columns, Columns(3, {"version": numbers})):
         assert Batch(batch._form, columns).decide(READ, {}, 0).allowed.tolist() == [True, True, False]
+    half = batch_of(withhold("late", condition=[{"field": "version"}, ">", float(2**53)]), units=units)
+    assert Batch(half._form, Columns(3, {"version": numbers})).decide(READ, {}, 0).allowed.tolist() == [
+        True,
+        False,
+        False,
+    ]
     floats = Columns(4, {"version": Numbers(np.array([np.nan, np.inf, 0.0, 1e18]))})
     right = expected(each(batch._form, floats, READ, {}, 0, None))
     assert told(Batch(batch._form, floats).decide(READ, {}, 0)) == right
@@ -182,6 +195,7 @@ def test_what_was_decided_before_one_unit_failed_is_kept(costs):
     stale["condition"] = [{"time_since": "lineage.timestamp"}, ">", 5e-6]
     units = [{"lineage.timestamp": 0 if cost == 1.0 else 10} for cost in costs]
     batch = batch_of(stale, units=units, contexts=[{"refresh_cost": cost} for cost in costs])
+    batch.decide(READ, {}, 3)  # both are fresh
     with pytest.raises(KindError):
         batch.decide(READ, {}, 20)
     right = expected(each(batch._form, batch._columns, READ, {}, 12, None))

@@ -67,6 +67,16 @@ def test_nothing_is_compiled_or_compared_for_rules_that_are_out_already(monkeypa
     assert asked == ["tags", "tags", "subject", "key"]
 
 
+@pytest.mark.parametrize("values", [(True, 1, True, 1.0), (1, True), (False, 0, [True], None)])
+def test_a_value_that_is_equal_but_not_alike_rules_out_nothing_for_it(values):
+    body = {"name": "r", "on": "read", "action": "deny", "condition": [{"context": "critical"}, "!=", True]}
+    policies = PolicySet.of(Document.from_dict({"description": "x", "rules": [body]}))
+    classifier = Classifier(policies.rules, ASKED)
+    for value in values:
+        bits = classifier.bits({"critical": value})
+        assert bits is None or numbers(bits) == expected(policies.rules, may_be_asked, {"critical": value})
+
+
 def test_what_an_index_remembers_is_bounded(monkeypatch):
     monkeypatch.setattr(classifiers, "_MOST", 64)
     body = {"name": "r", "on": "read", "action": "deny", "target": {"creators": ["tool:*"]}}

@@ -164,6 +164,9 @@ def test_an_exception_that_runs_out_is_forgotten_in_time():
     )
     found = [form.decide(READ, Facts(now_us=now), decision_id="d").allowed for now in (999_999, 1_000_000, 999_999)]
     assert found == [False, True, False]
+    for now in (999_999.5, 1_000_000.5, 999_999.5):  # an instant of a type that nobody expects
+        known = Facts(now_us=now)
+        assert form.decide(READ, known, decision_id="d") == decide(form.policies, READ, known, decision_id="d")
 
 
 def test_what_asks_for_approval_is_judged_each_time_and_hashes_what_is_asked():

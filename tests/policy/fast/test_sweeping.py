@@ -68,27 +68,30 @@ def loaded(*rules):
     return PolicySet.of(Document.from_dict({"description": "x", "rules": list(rules)}))
 
 
-def old_fares(seconds, **more):
-    condition = [{"time_since": "lineage.timestamp"}, ">", seconds]
-    return {
-        "name": "fare",
-        "on": "read",
-        "action": "withhold",
-        "target": {"tags": ["fare"]},
-        "condition": condition,
-        **more,
-    }
+def old_fares(seconds, operator=">", **more):
+    condition = [{"time_since": "lineage.timestamp"}, operator, seconds]
+    body = {"name": "fare", "on": "read", "action": "withhold", "target": {"tags": ["fare"]}, "condition": condition}
+    return body | more
 
 
 UNITS = [{"tags": ("fare",) if n % 2 else (), "lineage.timestamp": n * 1_000_000 if n % 5 else None} for n in range(50)]
 OTHERS = [{"name": f"r{n}", "on": "read", "action": "flag", "target": {"tags": [f"t{n}"]}} for n in range(5)]
 
 
-def test_only_units_on_which_the_changed_rule_says_something_else_are_touched():
-    old, new = loaded(old_fares(10), *OTHERS), loaded(old_fares(20), *OTHERS)
+@pytest.mark.parametrize(
+    ("operator", "between"),
+    [
+        (">", lambda age: 10 < age <= 20),
+        (">=", lambda age: 10 <= age < 20),
+        ("<", lambda age: 10 <= age < 20),
+        ("<=", lambda age: 10 < age <= 20),
+    ],
+)
+def test_only_units_on_which_the_changed_rule_says_something_else_are_touched(operator, between):
+    old, new = (loaded(old_fares(seconds, operator), *OTHERS) for seconds in (10, 20))
     columns = Columns.of([old, new], UNITS)
     found = touched(old, new, columns, READ, {}, 50_000_000)
-    assert found.tolist() == [n for n in range(50) if n % 2 and n % 5 and 10 < 50 - n <= 20]
+    assert found.tolist() == [n for n in range(50) if n % 2 and n % 5 and between(50 - n)]
     assert touched(old, old, columns, READ, {}, 50_000_000).tolist() == []
 
 
