@@ -3,24 +3,26 @@
 Both policies are asked in one snapshot of the store and at one instant, and nothing is written (engine/worlds.py).
 Whatever decides on units goes through a `Judge`: version numbers in, what is decided out. Nothing else here knows how.
 
-A decision that was logged is judged anew by both, as it was asked then. Of some that cannot be: what was asked is not
-kept, the unit is gone, or a rule reads a value that was not kept.
+A decision that was logged is judged anew by both, as it was asked then, about the unit as it is now. Some cannot be:
+what was asked is not kept, the unit is not there, or a rule reads a value that was not kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
+import orjson
 
-from memlineage.engine.asked_again import asked_again
 from memlineage.engine.asking import Asked
 from memlineage.engine.enforcement import as_enforced, within_walls
+from memlineage.engine.facts import LineageFacts, unit_facts
 from memlineage.engine.worlds import Pair, World, worlds
 from memlineage.model.time import from_us
-from memlineage.policy import Decision, PolicySet, Verb
+from memlineage.model.unit import Unit
+from memlineage.policy import Facts, PolicySet, Verb
 from memlineage.policy.kinds import Origin
 from memlineage.policy.language.rules import fields_of
 from memlineage.policy.trying.simulate import Change, Decided, Tally, change
@@ -32,7 +34,13 @@ __all__ = ["READS", "Judge", "Logged", "LoggedChange", "Simulation", "UnitChange
 READS: Final[Mapping[str, bool]] = {"reliance": False, "critical": True}
 """How each unit is read: to be relied on, and the same in a critical matter."""
 _BATCH: Final = 1_000
-_LOGGED: Final = "SELECT id, at_us, body, asked FROM decision ORDER BY d DESC"
+_NEWEST: Final = 2**63 - 1
+_LOGGED: Final = "SELECT d, id, at_us, action, ref, asked FROM decision WHERE d < ? ORDER BY d DESC LIMIT ?"
+_NUMBERS: Final = (
+    "SELECT v.n, x.value FROM json_each(?) x"
+    " JOIN unit u ON u.id = substr(x.value, 1, instr(x.value, '@') - 1)"
+    " JOIN version v ON v.u = u.u AND v.version = CAST(substr(x.value, instr(x.value, '@') + 1) AS INTEGER)"
+)
 _ALWAYS_TOLD: Final = frozenset({"principal", "actor", "actor_may_claim"})
 """What every request says: where it is missing, it was kept back, and more may have been."""
 _OWNED: Final = (
@@ -188,57 +196,127 @@ def _logged(pair: Pair, limit: int) -> Logged:
     """Every logged decision, the latest first, judged anew in both worlds."""
     tally = Tally[LoggedChange](limit)
     judged = untold = 0
-    blind = {world.policies.revision: _blind_to_values(world.policies) for world in (pair.before, pair.after)}
-    seen: set[str] = set()
-    for identity, at_us, body, kept in pair.before.snapshot.connection.execute(_LOGGED):
-        if identity in seen:  # where it was not sure whether a line had been written, it was written again
-            continue
-        seen.add(identity)
-        decision, asked = _readable(body, kept)
-        decided = [
-            None if asked is None or decision is None
-            else _anew(world, decision, asked, whole=not blind[world.policies.revision])
-            for world in (pair.before, pair.after)
-        ]  # fmt: skip
-        if decision is None or decided[0] is None or decided[1] is None:
-            untold += 1
-            continue
-        judged += 1
-        found = change(decided[0], decided[1])
-        if found is not None:
-            item = LoggedChange(
-                id=identity, at=from_us(at_us), action=decision.action, unit=decision.unit, change=found
-            )  # fmt: skip
-            tally.add(found.what, item)
+    seeing = {world.policies.revision: _sees_values(world.policies) for world in pair.worlds}
+    for lines in _lines(pair.before.snapshot.connection):
+        refs = [ref for line in lines for ref in _about(line)]
+        found = [_units(world, refs) for world in pair.worlds]
+        for line in lines:
+            decided = [
+                _anew(world, line, units, whole=seeing[world.policies.revision])
+                for world, units in zip(pair.worlds, found, strict=True)
+            ]
+            if decided[0] is None or decided[1] is None:
+                untold += 1
+                continue
+            judged += 1
+            changed = change(decided[0], decided[1])
+            if changed is not None:
+                at = from_us(line.at_us)
+                told = LoggedChange(id=line.id, at=at, action=line.action, unit=line.ref, change=changed)
+                tally.add(changed.what, told)
     return Logged(judged=judged, untold=untold, counts=tally.counts, changes=tally.first)
 
 
-def _readable(body: bytes, kept: bytes | None) -> tuple[Decision | None, Asked | None]:
-    """A logged decision, and what was asked if that was kept and says what every request says."""
+class _Line(NamedTuple):
+    """One line of the log; `asked` is None where it was not kept, or not all that every request says."""
+
+    id: str
+    at_us: int
+    action: str
+    ref: str | None
+    asked: Asked | None
+
+
+def _lines(connection: Connection) -> Iterator[list[_Line]]:
+    """The log in batches, the latest first. Where it was not sure that a line had been written, it stands twice."""
+    seen: set[str] = set()
+    last = _NEWEST
+    while True:
+        rows = fetch(connection, _LOGGED, (last, _BATCH))
+        if not rows:
+            return
+        lines = [_Line(name, at_us, action, ref, _readable(asked)) for _, name, at_us, action, ref, asked in rows]
+        fresh = {line.id: line for line in lines if line.id not in seen}
+        seen |= fresh.keys()
+        yield list(fresh.values())
+        last = rows[-1][0]
+
+
+def _readable(kept: bytes | None) -> Asked | None:
+    if kept is None:
+        return None
     try:
-        decision = msgspec.json.decode(body, type=Decision)
-        asked = None if kept is None else Asked.decode(kept)
+        asked = Asked.decode(kept)
     except msgspec.DecodeError:
-        return None, None
-    return decision, None if asked is None or _ALWAYS_TOLD - set(asked.context) else asked
+        return None
+    return None if _ALWAYS_TOLD - set(asked.context) else asked
 
 
-def _blind_to_values(policies: PolicySet) -> bool:
-    """Whether no rule asks for what a log may leave out: what arguments held, the metadata of what was refused."""
-    read = [
+def _sees_values(policies: PolicySet) -> bool:
+    """Whether a rule asks for what a log may leave out: what arguments held, the metadata of what was refused."""
+    read = {
         (field.origin, field.path.partition(".")[0]) for rule in policies.rules for field in fields_of(rule.condition)
-    ]
-    return not {(Origin.CONTEXT, "arguments"), (Origin.UNIT, "metadata"), (Origin.NEW, "metadata")} & set(read)
+    }
+    return not read.isdisjoint({(Origin.CONTEXT, "arguments"), (Origin.UNIT, "metadata"), (Origin.NEW, "metadata")})
 
 
-def _anew(world: World, decision: Decision, asked: Asked, *, whole: bool) -> Decided | None:
-    """What is decided on a request now; None if it cannot be put together any more: all of it, where that is asked."""
-    again = asked_again(world.snapshot, decision, asked)
-    if isinstance(again, str) or (whole and again.unknown):
+def _about(line: _Line) -> Iterator[str]:
+    """The versions that a request is about: of an update the one that it would replace, and the one after it."""
+    if line.ref is None or line.asked is None:
+        return
+    yield line.ref
+    if line.action == Verb.UPDATE:
+        yield _after(line.ref)
+
+
+def _after(ref: str) -> str:
+    unit, _, version = ref.partition("@")
+    return f"{unit}@{int(version) + 1}" if version.isdecimal() else ref
+
+
+def _units(world: World, refs: Iterable[str]) -> dict[str, tuple[int, Unit]]:
+    """Those of these versions that there are, with their numbers."""
+    rows = fetch(world.snapshot.connection, _NUMBERS, (orjson.dumps(sorted(set(refs))).decode(),))
+    units = world.snapshot.units([n for n, _ in rows])
+    return {ref: (n, units[n]) for n, ref in rows}
+
+
+def _anew(world: World, line: _Line, units: Mapping[str, tuple[int, Unit]], *, whole: bool) -> Decided | None:
+    """What is decided on a request now; None if it cannot be put together: all of it, where rules ask for all."""
+    asked = line.asked
+    if asked is None or (whole and _held_back(asked)):
+        return None
+    found = None if line.ref is None else units.get(line.ref)
+    facts = _facts(world, asked, found, None if line.ref is None else units.get(_after(line.ref)))
+    if facts is None:
         return None
     generation = world.snapshot.generation
-    form = generation.ageless if again.facts.context.get("inspecting") else generation.form
-    made = form.decide(again.request, again.facts, again.budget, decision_id=decision.id)
-    if asked.action in (Verb.READ, Verb.ACT):
-        return Decided.of(as_enforced(made))
-    return Decided.of(within_walls(made, again.facts))
+    ageless = asked.context.get("inspecting") or (found is not None and found[1].waived)
+    form = generation.ageless if asked.action == Verb.READ and ageless else generation.form
+    made = form.decide(asked.request, facts, asked.budget, decision_id=line.id)
+    return Decided.of(as_enforced(made) if asked.action in (Verb.READ, Verb.ACT) else within_walls(made, facts))
+
+
+def _held_back(asked: Asked) -> bool:
+    arguments = asked.context.get("arguments")
+    return bool(asked.new) or (isinstance(arguments, Mapping) and None in arguments.values())
+
+
+def _facts(world: World, asked: Asked, found: tuple[int, Unit] | None, later: tuple[int, Unit] | None) -> Facts | None:
+    """What a request is about: the version as it is now, or as it was to be written."""
+    context, now_us = asked.context, asked.now_us
+    if asked.action == Verb.ACT:
+        place = {name: context.get(name) for name in ("tenant", "user", "agent", "session")}
+        return Facts(unit=place, context=context, now_us=now_us)
+    if asked.action == Verb.UPDATE:
+        new = asked.new or (None if later is None else unit_facts(later[1]))
+        if found is None or new is None:
+            return None
+        return Facts(unit=new, new=new, old=unit_facts(found[1]), context=context, now_us=now_us)
+    if asked.new:
+        return Facts(unit=asked.new, new=asked.new, context=context, now_us=now_us)
+    if found is None:
+        return None
+    n, unit = found
+    lineage = LineageFacts(world.snapshot.graph, n, unit.standing) if asked.action == Verb.READ else {}
+    return Facts(unit=unit_facts(unit), context=context, lineage=lineage, now_us=now_us)

@@ -81,6 +81,11 @@ class Pair(NamedTuple):
     after: World
     copied: bool
 
+    @property
+    def worlds(self) -> tuple[World, World]:
+        """Both."""
+        return self.before, self.after
+
 
 @contextmanager
 def worlds(database: Database, embedder: Embedder, old: PolicySet, new: PolicySet, *, now_us: int) -> Iterator[Pair]:
