@@ -198,7 +198,6 @@ class Table:
         self.about = {place: about for place, about in places.items() if not place.asked}
         self.moving = tuple(question_of(place, about) for place, about in self.about.items())
         self._asked = tuple(question_of(place, about) for place, about in places.items() if place.asked)
-        self._untils = sorted({rule.until_us for rule in rules if rule.until_us is not None})
         self._domains = _names(rules, rank=1)
         self._sessions = _names(rules, rank=2)
         self._known: dict[Hashable, dict[Hashable, Decision]] = {}
@@ -208,7 +207,6 @@ class Table:
         if self.each:
             return None
         said: list[Hashable] = [ask(facts) for ask in self._asked]
-        said.append(_over(self._untils, facts.now_us))
         said.append(_among(self._domains, request.domain))
         said.append(_among(self._sessions, _session(request, facts)))
         said.append(_affordable(budget))
@@ -267,7 +265,8 @@ class _Verb:
         found = self._classifier.bits(facts.context)
         if found is not None:
             bits &= found
-        bits &= ~bits_of(number for until, number in self._ends if until <= facts.now_us)
+        # Exactly those that are not in force, so that a table need not ask again.
+        bits &= ~bits_of(number for until, number in self._ends if not facts.now_us < until)
         bits &= ~_elsewhere(self._domains, request.domain)
         bits &= ~_elsewhere(self._sessions, _session(request, facts))
         asked = Asked(self._action, bits, kept=not any(type(answer) is object for answer in key))
