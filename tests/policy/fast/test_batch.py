@@ -36,13 +36,18 @@ def each(form, columns, request, context, now, budget):
 
 def told(outcome):
     """What an outcome says of every unit: whole decisions, and the arrays."""
-    decisions = [msgspec.structs.replace(outcome.decisions[place], unit=None) for place in outcome.which]
+    decisions = [_whole(outcome.decisions[place]) for place in outcome.which]
     arrays = [array.tolist() for array in (outcome.allowed, outcome.effects, outcome.scores, outcome.costs)]
-    return repr(decisions), arrays
+    return decisions, arrays
+
+
+def _whole(decision):
+    """All of a decision but the unit that it names, to the last sign and type."""
+    return repr(msgspec.structs.asdict(decision) | {"unit": None})
 
 
 def expected(decisions):
-    return repr([msgspec.structs.replace(one, unit=None) for one in decisions]), [
+    return [_whole(one) for one in decisions], [
         [one.allowed for one in decisions],
         [one.effect.severity for one in decisions],
         [one.score for one in decisions],
