@@ -28,7 +28,7 @@ from tests.policy.scenes import (
     scenes,
 )
 
-from memlineage.policy import Budget, Decision, Document, Effect, Mode, ObligationKind, Rule, Severity, judge
+from memlineage.policy import Budget, Decision, Document, Effect, Mode, ObligationKind, Rule, Severity, fall_back, judge
 from memlineage.policy.rule import Consequence
 
 __all__ = ["LAWS"]
@@ -117,10 +117,13 @@ def order_does_not_matter(scene: Scene, seed: int) -> list[str]:
 
 
 def a_narrower_layer_only_tightens(scene: Scene, narrow: Document) -> list[str]:
-    """Documents of a layer below all that are there neither loosen the effect nor raise the score."""
+    """Documents of a layer below all that are there neither loosen the effect nor raise the score, whether a refresh
+    that is due succeeds or fails.
+    """
     one, two = scene.decided(), scene.decided(docs=(*scene.docs, narrow))
     raised = [f"{narrow.layer} raised the score from {one.score} to {two.score}"] if two.score > one.score else []
-    return [*_looser(f"with {narrow.layer}", one, two), *raised]
+    failed = [fall_back(each, scene.budget, "it failed") for each in (one, two)]
+    return [*_looser(f"with {narrow.layer}", one, two), *_looser(f"unrefreshed with {narrow.layer}", *failed), *raised]
 
 
 def what_is_only_tried_changes_nothing(scene: Scene, trial: Document, mode: str) -> list[str]:
@@ -282,7 +285,10 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "order does not matter": ({"scene": _SCENE, "seed": st.integers(0, 9)}, order_does_not_matter),
     "a domain only tightens": (
-        {"scene": scenes("global"), "narrow": documents("domain:d", "n", pool=ANY[1] | LENIENT)},
+        {
+            "scene": scenes("global", pool=ANY[0] | STALE),
+            "narrow": documents("domain:d", "n", pool=ANY[1] | STALE | LENIENT),
+        },
         a_narrower_layer_only_tightens,
     ),
     "a session only tightens": (

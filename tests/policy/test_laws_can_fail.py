@@ -124,6 +124,10 @@ def anything_may_be_stale(standing: Any, effects: Any) -> bool:
     return True
 
 
+def the_narrowest(standing: list[Verdict], effects: list[Effect]) -> int:
+    return max((one.rule.layer.rank for one in standing), default=0)
+
+
 _TURNS: Final = itertools.count()
 
 
@@ -173,6 +177,7 @@ MUTANTS: Final[dict[str, tuple[object, str, object, str]]] = {
     "the order of documents is kept": (Rule, "order", _BY_NAME_ALONE, "order does not matter"),
     "a domain may permit": (Layer, "covers", lambda self, other: True, "a domain only tightens"),
     "a session may permit": (Layer, "covers", lambda self, other: True, "a session only tightens"),
+    "a dear domain buys acceptance": (combining, "_broadest", the_narrowest, "a domain only tightens"),
     "a session improves the score": (combining, "_share_kept", the_session_counts_alone, "a session only tightens"),
     "a domain improves the score": (combining, "_share_kept", the_session_counts_alone, "a domain only tightens"),
     "a shadow flags": (combining, "Mode", _SHADOWS_WARN, "what is only tried changes nothing"),
