@@ -269,6 +269,34 @@ def test_logged_decisions_are_judged_anew(tmp_path: Path) -> None:
     ]
 
 
+def test_of_an_update_both_versions_are_known(tmp_path: Path) -> None:
+    path, clock = tmp_path / "log.db", Clock()
+    with open_memory(path, policies=[NOTHING], clock=clock) as memory:
+        trip = memory.scope(user="alice")
+        unit = trip.store("NH203 costs 612 USD", creator="tool:web")
+        trip.update(unit, "NH203 costs 600 USD")
+    no = {"name": "no", "on": "update", "action": "deny"}
+    new = {"rules": [{**no, "condition": [{"field": "creator"}, "==", "user:alice"]}]}
+    old = {"rules": [{**no, "condition": [{"old": "creator"}, "==", "tool:web"]}]}
+    neither = {"rules": [{**no, "condition": [{"new": "creator"}, "==", "tool:web"]}]}
+    counts = [seen(path, [document], now=clock.now).logged.counts for document in (new, old, neither)]
+    assert counts == [{"tightened": 1}, {"tightened": 1}, {}]
+
+
+def test_a_log_of_several_batches_is_judged_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, clock = tmp_path / "log.db", Clock()
+    with open_memory(path, policies=[NOTHING], clock=clock) as memory:
+        for number in range(5):
+            memory.scope(user="alice").store(f"Statement {number}")
+        memory._core.write_log()
+        with memory._core.database.writing() as connection:
+            twice = "id, at_us, action, effect, ref, body, asked"
+            connection.execute(f"INSERT INTO decision ({twice}) SELECT {twice} FROM decision ORDER BY d")
+    monkeypatch.setattr("memlineage.engine.simulation._BATCH", 2)
+    logged = seen(path, [NO_WEB], now=clock.now).logged
+    assert (logged.judged, logged.untold) == (5, 0)
+
+
 def test_of_what_is_not_kept_it_cannot_be_told(tmp_path: Path) -> None:
     path, clock = tmp_path / "log.db", Clock()
     with open_memory(path, policies=[NOTHING], clock=clock) as memory:
