@@ -152,6 +152,14 @@ def test_times_of_types_that_nobody_expects_are_looked_at_alone():
         assert told(batch.decide(READ, {}, now)) == expected(each(batch._form, batch._columns, READ, {}, now, None))
 
 
+def test_masks_are_worked_out_in_stretches(monkeypatch):
+    monkeypatch.setattr(batches, "_STRETCH", 14)
+    policies = some_rules(random.Random(7), 12)
+    form, drawn = FastForm(policies), [some_facts(random.Random(n), odd=False).unit for n in range(40)]
+    masks = batches.masks_of(form, Columns.of([policies], drawn))
+    assert [masks.at(place) for place in range(40)] == [form.mask(unit) for unit in drawn]
+
+
 def test_masks_that_are_known_are_used_and_stale_ones_are_not():
     units = [{"tags": ("a",)}, {"tags": ("b",)}]
     batch = batch_of(withhold("a", target={"tags": ["a"]}), units=units)
@@ -162,7 +170,7 @@ def test_masks_that_are_known_are_used_and_stale_ones_are_not():
     assert Batch(form, columns, stale).decide(READ, {}, 0).allowed.tolist() == [False, True]
 
 
-@pytest.mark.parametrize("most", [4, 1 << 24])
+@pytest.mark.parametrize("most", [4, 50, 1 << 24])
 def test_too_many_slots_are_not_made_and_plans_are_bounded(monkeypatch, most):
     monkeypatch.setattr(batches, "_SLOTS", most)
     monkeypatch.setattr(batches, "_PLANS", 3)

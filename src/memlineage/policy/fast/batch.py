@@ -30,9 +30,11 @@ from memlineage.policy.kinds import Origin
 
 __all__ = ["Batch", "Ints", "Outcome", "coded", "column_of", "is_alone", "is_time", "masks_of"]
 
-_PLANS: Final = 16
-_SLOTS: Final = 1 << 24
+_PLANS: Final = 8
+_SLOTS: Final = 1 << 22
 """Requests that a batch remembers, and slots that one of them has at most; beyond, units are decided one by one."""
+_STRETCH: Final = 1 << 24
+"""Bytes of masks that are worked out at once."""
 _FEW: Final = 2_048
 """Units up to which ages are sorted into cells one by one."""
 _EXACT: Final = 1 << 53
@@ -148,7 +150,19 @@ def _said(value: Any) -> Hashable:
 
 def masks_of(form: FastForm, columns: Columns) -> Column:
     """The masks of units: what a field rules out is looked up for each of its values once."""
-    classifier, width = form.classifier, len(form.policies.rules) // 8 + 1
+    width = len(form.policies.rules) // 8 + 1
+    step = max(1, _STRETCH // width)
+    if columns.count <= step:
+        return _masks(form, columns, width)
+    parts = [
+        _masks(form, columns.take(np.arange(start, min(start + step, columns.count))), width)
+        for start in range(0, columns.count, step)
+    ]
+    return Column.of(part.at(place) for part in parts for place in range(len(part.codes)))
+
+
+def _masks(form: FastForm, columns: Columns, width: int) -> Column:
+    classifier = form.classifier
     out = np.zeros((columns.count, width), np.uint8)
     odd = np.zeros(columns.count, np.bool_)
     for path, index in classifier.indexes:
@@ -281,6 +295,8 @@ class _Plan:
             marks_of = [_marks(table, place) for table in tables]
             marks = np.unique(np.concatenate(marks_of))
             lower = np.concatenate(([np.iinfo(np.int64).min], marks))
+            if max(int(size.sum()), len(first) * len(lower)) > _SLOTS:
+                break
             steps = np.zeros((len(first), len(lower)), np.int64)
             for number, unit in enumerate(first.tolist()):
                 if known[unit]:
@@ -290,7 +306,7 @@ class _Plan:
             self._moving.append((place.path, marks, steps.ravel(), profiles * len(lower)))
         ends = np.cumsum(size)
         total = int(ends[-1]) if len(ends) else 0
-        if total > _SLOTS:
+        if total > _SLOTS or len(self._moving) < len(ages):
             alone, total = np.ones(len(groups), np.bool_), 0
         self._base = (ends - size)[profiles]
         self._slots = np.full(total, -1, np.int32)

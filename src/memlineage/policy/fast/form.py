@@ -35,6 +35,8 @@ _WAYS: Final = 16_384
 _TABLES: Final = 4_096
 _DECISIONS: Final = 16_384
 """What is remembered at most: requests, ways from request and mask to a table, tables, and decisions in all of them."""
+_ROOM: Final = 1 << 24
+"""Bytes that the masks among them take."""
 
 
 class FastForm:
@@ -59,6 +61,7 @@ class FastForm:
         self._asked = Classifier(rules, ASKED)
         self._verbs: dict[str, _Verb] = {}
         self._ways: dict[tuple[Asked, bytes], _Way] = {}
+        self._most_ways = min(_WAYS, max(64, _ROOM // (self._room + 64)))
         self._tables: dict[tuple[str, int], Table] = {}
         self._parts: list[tuple[Judged, ...] | None] = [None] * len(rules)
         self._learned = 0
@@ -147,7 +150,7 @@ class FastForm:
         table = self.table(asked, mask)
         way = _Way(table, table.decisions(request, facts, budget))
         if asked.kept:
-            if len(self._ways) >= _WAYS:
+            if len(self._ways) >= self._most_ways:
                 self._ways.clear()
             self._ways[asked, mask] = way
         return way
