@@ -157,7 +157,9 @@ class StoreGraph:
             looked_at |= wave
         if not looked_at:
             return set()
-        rows = self.connection.execute(QUERIES["strong_children"], (ids_of(looked_at), most))
+        # Who would look at one more than any number there is asks for more than SQLite can count.
+        bound = min(most, sys.maxsize)
+        rows = self.connection.execute(QUERIES["strong_children"], (ids_of(looked_at), bound))
         return {child for (child,) in rows}
 
     def members(self, groups: Collection[int]) -> dict[int, list[int]]:
