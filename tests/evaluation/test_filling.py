@@ -59,6 +59,8 @@ def columns(memory: ml.Memory) -> dict[str, list[list[object]]]:
             kept = [
                 c for (c,) in connection.execute("SELECT name FROM pragma_table_info(?)", (name,)) if c not in CHANCE
             ]
+            if "asked" in kept:  # the instant is in it as well
+                kept[kept.index("asked")] = "json_remove(CAST(asked AS TEXT), '$.now_us')"
             rows = connection.execute(f"SELECT {', '.join(kept) or 1} FROM {name}").fetchall()
             found[name] = sorted(([*row] for row in rows), key=repr)
     return found

@@ -121,7 +121,7 @@ def _begin(memory: Memory, block: Block) -> list[Unit]:
     return [root, scope.store(block.texts[1], creator="reasoning", depends_on=[root])]
 
 
-_DECISION: Final = "SELECT id, at_us, action, effect, ref, body FROM decision WHERE ref = ?"
+_DECISION: Final = "SELECT id, at_us, action, effect, ref, body, asked FROM decision WHERE ref = ?"
 _LOGGED: Final = 100_000
 """Units of which the decision is written down: the log keeps no more."""
 
