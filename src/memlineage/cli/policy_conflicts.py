@@ -47,7 +47,10 @@ def conflicts(
     ] = False,
     sarif: Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0 too.")] = None,
     fail_on: Annotated[
-        Least, typer.Option("--fail-on", help="The least level at which the exit code is 1.")
+        Least,
+        typer.Option(
+            "--fail-on", metavar="LEVEL", help="note, warning or error: the least at which the exit code is 1."
+        ),
     ] = Least.WARNING,
 ) -> Answer:
     """Find rules that contradict each other, change nothing or can never hold, beside the default set.

@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from memlineage.policy.analysis.entries import Entry
-from memlineage.policy.analysis.finding import Edit, Finding, Fix, deletion, made
+from memlineage.policy.analysis.finding import Edit, Finding, Fix, deletion, made, worded
 from memlineage.policy.analysis.study import Study
 from memlineage.policy.analysis.texts import Undecided
 from memlineage.policy.analysis.weighing import can_overrule, effect_of
 from memlineage.policy.decision import Effect
 from memlineage.policy.kinds import Kind
 from memlineage.policy.rule import Mode, Rule, Verb
-from memlineage.policy.wording import describe
 
 __all__ = ["idle_allows", "loosening", "opposites"]
 
@@ -94,7 +93,7 @@ def _settled(allow: Rule, rule: Rule) -> Fix:
         text = f"raise {allow.name} to priority {rule.priority + 1} if it is meant to overrule {rule.name}"
         edits = (Edit(rule=allow.name, change="set", key="priority", value=rule.priority + 1),)
         return Fix(text=f"{text}; else delete it", edits=edits)
-    except_for = f"not ({describe(allow.condition)})" if allow.condition is not None else f"what {allow.name} names"
+    except_for = f"not ({worded(allow.condition)})" if allow.condition is not None else f"what {allow.name} names"
     word = "with" if allow.condition is not None else "so that it leaves out"
     return Fix(text=f"{allow.name} can never overrule {rule.name}: narrow {rule.name} {word} {except_for}, or delete "
                f"{allow.name}")  # fmt: skip
@@ -106,22 +105,28 @@ def idle_allows(study: Study) -> Iterator[Finding]:
         if not grant.rule.permissive or grant.rule.mode in (Mode.SHADOW, Mode.ASYNC):
             continue
         try:
-            world = study.certain(grant)
-            if world is None or _overrules(study, grant):
-                continue
+            found = _idle_allow(study, grant)
         except Undecided:
             study.undecided["idle_allow"] += 1
             continue
-        allow, verb = grant.rule, grant.rule.on[0]
-        shows = (f"{allow.name} holds, and the decision is the same without it",)
-        witness = study.witness(world, verb, [grant], shows)
-        if not study.fires(witness, allow) or not study.same_without(witness, (allow,), world):
-            study.unchecked["idle_allow"] += 1
-            continue
-        message = f"{allow.name} overrules nothing: what it allows is allowed without it, or refused in spite of it"
-        if allow.mode is Mode.WARN:
-            message = f"{allow.name} grants nothing: in mode warn an allow has no effect"
-        yield made("idle_allow", (allow,), message, deletion(allow, f"delete {allow.name}"), witness)
+        if found is not None:
+            yield found
+
+
+def _idle_allow(study: Study, grant: Entry) -> Finding | None:
+    world = study.certain(grant)
+    if world is None or _overrules(study, grant):
+        return None
+    allow, verb = grant.rule, grant.rule.on[0]
+    shows = (f"{allow.name} holds, and the decision is the same without it",)
+    witness = study.witness(world, verb, [grant], shows)
+    if not study.fires(witness, allow) or not study.same_without(witness, (allow,), world):
+        study.unchecked["idle_allow"] += 1
+        return None
+    message = f"{allow.name} overrules nothing: what it allows is allowed without it, or refused in spite of it"
+    if allow.mode is Mode.WARN:
+        message = f"{allow.name} grants nothing: in mode warn an allow has no effect"
+    return made("idle_allow", (allow,), message, deletion(allow, f"delete {allow.name}"), witness)
 
 
 def _overrules(study: Study, grant: Entry) -> bool:
@@ -134,31 +139,36 @@ def _overrules(study: Study, grant: Entry) -> bool:
 
 
 def loosening(study: Study) -> Iterator[Finding]:
-    """Allows of a narrower layer that would overrule if their layer were as broad."""
+    """Allows of a narrower layer that would overrule if their layer were as broad; for each the first such rule."""
     for grant in study.entries.granting:
         allow = grant.rule
-        if not allow.layer.rank:
-            continue
-        for entry in study.entries.restricting:
+        for entry in study.entries.restricting if allow.layer.rank else ():
             rule = entry.rule
             would = rule.overridable and allow.priority > rule.priority and rule.layer.rank < allow.layer.rank
             verb = _against(allow, rule) if would else None
             if verb is None:
                 continue
             try:
-                world = study.world([*grant.certain, *entry.certain])
+                found = _loosens(study, grant, entry, verb)
             except Undecided:
                 study.undecided["loosens"] += 1
                 continue
-            if world is None:
-                continue
-            plain = study.witness(world, verb, [grant, entry], ())
-            decided = study.decided(plain, (allow, rule), world=world)
-            if not study.same_without(plain, (allow, rule), world) or not study.fires(plain, rule, certainly=True):
-                continue  # it overrules something else there
-            shows = (f"both hold, and {allow.name} does not overrule: {decided.effect}",)
-            witness = study.witness(world, verb, [grant, entry], shows)
-            message = f"{allow.name} of layer {allow.layer} would loosen {rule.name} of layer {rule.layer}, and cannot"
-            fix = Fix(text=f"put {allow.name} into a document of layer {rule.layer}, or delete it")
-            yield made("loosens", (allow, rule), message, fix, witness)
-            break
+            if found is not None:
+                yield found
+                break
+
+
+def _loosens(study: Study, grant: Entry, entry: Entry, verb: Verb) -> Finding | None:
+    world = study.world([*grant.certain, *entry.certain])
+    if world is None:
+        return None
+    allow, rule = grant.rule, entry.rule
+    plain = study.witness(world, verb, [grant, entry], ())
+    decided = study.decided(plain, (allow, rule), world=world)
+    if not study.same_without(plain, (allow, rule), world) or not study.fires(plain, rule, certainly=True):
+        return None  # it overrules something else there
+    shows = (f"both hold, and {allow.name} does not overrule: {decided.effect}",)
+    witness = study.witness(world, verb, [grant, entry], shows)
+    message = f"{allow.name} of layer {allow.layer} would loosen {rule.name} of layer {rule.layer}, and cannot"
+    fix = Fix(text=f"put {allow.name} into a document of layer {rule.layer}, or delete it")
+    return made("loosens", (allow, rule), message, fix, witness)

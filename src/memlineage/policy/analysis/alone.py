@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from memlineage.model.time import iso
 from memlineage.policy.analysis.atoms import FALSE, NOW, TRUE, UNKNOWN, need
 from memlineage.policy.analysis.entries import Entry
-from memlineage.policy.analysis.finding import Edit, Finding, Fix, Witness, deletion, made
+from memlineage.policy.analysis.finding import Edit, Finding, Fix, Witness, deletion, made, worded
 from memlineage.policy.analysis.study import Study
 from memlineage.policy.analysis.texts import Undecided
 from memlineage.policy.facts import Facts, Notes
 from memlineage.policy.interpreter import holds
 from memlineage.policy.rule import Mode, Rule
-from memlineage.policy.wording import describe
 
 __all__ = ["constant", "ended", "unsatisfiable"]
 
@@ -31,7 +30,7 @@ def unsatisfiable(study: Study) -> Iterator[Finding]:
 
 def _never(study: Study, entry: Entry) -> Finding:
     rule = entry.rule
-    said = f": {describe(rule.condition)}" if rule.condition is not None else ""
+    said = f": {worded(rule.condition)}" if rule.condition is not None else ""
     world = None if rule.permissive else study.world(entry.fires)
     if world is None:
         fix = deletion(rule, f"correct the condition, or delete {rule.name}")
@@ -77,7 +76,7 @@ def constant(study: Study) -> Iterator[Finding]:
         if rule.condition is None or not _holds(rule, witness.facts):
             study.unchecked["constant"] += 1
             continue
-        message = f"the condition of {rule.name} is always true: {describe(rule.condition)}"
+        message = f"the condition of {rule.name} is always true: {worded(rule.condition)}"
         always = _never_less(study, entry)
         text = f"delete the condition of {rule.name}" if always else (
             f"replace the condition of {rule.name} by 'exists' of what it looks at: known is all that it asks"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from memlineage.model.time import SECOND_US
-from memlineage.policy.analysis.texts import Pattern, exact, fits, glob
+from memlineage.policy.analysis.texts import Pattern, apart, exact, fits, glob
 from memlineage.policy.kinds import PRINCIPALS, RANKS, Kind, Origin, spec_of
 from memlineage.policy.patterns import REGEX
 from memlineage.policy.rule import (
@@ -59,6 +59,7 @@ _WHOLE: Final = frozenset({"version", "content_length", "depth", "children", "un
 _SHARES: Final = frozenset({"confidence", "min_confidence"})
 _AMOUNTS: Final = frozenset({"budget", "refresh_cost"})
 _KIND_OF: Final = {"creator_kind": "creator", "principal_kind": "principal"}
+_MOST_NUMBERS: Final = 40
 _NUMERIC: Final = frozenset({Kind.NUMBER, Kind.SECONDS, Kind.TIME, *RANKS})
 _MIRROR: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _PRINCIPAL_KINDS: Final[dict[str, tuple[Pattern, ...]]] = {
@@ -76,12 +77,13 @@ class Atom:
             (left − right < or <= limit), `is` (a boolean is true), `free` (anything else: `compare` says what).
         variables: what it is about. For `bound` left and right, or one of them and None.
         patterns: of `fits` and `named`.
+        apart: the same in the form of `texts.apart`.
         limit: of `bound`.
         strict: whether a bound is `<` rather than `<=`.
         compare: of `free`.
     """
 
-    __slots__ = ("compare", "limit", "number", "patterns", "shape", "strict", "variables")
+    __slots__ = ("apart", "compare", "limit", "number", "patterns", "shape", "strict", "variables")
 
     def __init__(
         self,
@@ -97,6 +99,7 @@ class Atom:
         self.shape = shape
         self.variables = variables
         self.patterns = patterns
+        self.apart = apart(patterns)
         self.limit = limit
         self.strict = strict
         self.compare = compare
@@ -307,7 +310,7 @@ class Atoms:
 
         if operator in _MIRROR and not isinstance(value, tuple):
             return one(operator, value)
-        if operator in ("in", "not_in") and isinstance(value, tuple):
+        if operator in ("in", "not_in") and isinstance(value, tuple) and len(values) <= _MOST_NUMBERS:
             among: Formula = ("any", tuple(one("==", item) for item in values))
             return among if operator == "in" else ("not", among)
         return self._free(compare)
@@ -328,7 +331,7 @@ class Atoms:
             return self._free(compare)
         if operator in _MIRROR and not isinstance(value, tuple):
             return self._order(variable, operator, None, value)
-        if operator in ("in", "not_in") and isinstance(value, tuple):
+        if operator in ("in", "not_in") and isinstance(value, tuple) and len(values) <= _MOST_NUMBERS:
             among: Formula = ("any", tuple(self._order(variable, "==", None, item) for item in values))
             return among if operator == "in" else ("not", among)
         return self._free(compare)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from memlineage.policy.analysis.atoms import FALSE, TRUE, Atom, Variable, natural
-from memlineage.policy.analysis.texts import Pattern, Undecided, exact, fits, some_text
+from memlineage.policy.analysis.texts import Pattern, Undecided, any_fits, apart, exact, some_text
 from memlineage.policy.analysis.worlds import truth_of
 from memlineage.policy.kinds import Kind
 from memlineage.policy.patterns import REGEX
@@ -31,6 +31,7 @@ MISSING: Final = _Word("missing")
 """The variable must be left out."""
 NOTHING: Final = _Word("nothing")
 """No value will do, and leaving it out neither."""
+_FEW: Final = 100
 _TYPES: Final = (("other", "x", ""), (True, False), (0, 1, -1), ((), ("other",), (0,), (True,)))
 
 
@@ -71,7 +72,7 @@ def candidates(variable: Variable, asked: Asked, more: Sequence[Any] = ()) -> tu
         complete = listed and variable.kind is Kind.TEXT
         texts = [pattern[0] for pattern in patterns or () if len(pattern) == 1]
         texts += ["".join((pattern[0], "x", *pattern[1:])) for pattern in patterns or () if len(pattern) > 1]
-        texts += [text for atom, _ in asked for pattern in atom.patterns for text in ("".join(pattern),)]
+        texts += ["".join(pattern) for atom, _ in asked for pattern in atom.patterns[:_FEW]]
         texts += [item for item in more if isinstance(item, str)] + ([] if patterns else ["other", "another"])
         tried = texts if variable.kind is Kind.TEXT else [(), *((text,) for text in texts), *more]
     elif variable.kind is Kind.ANY:
@@ -107,7 +108,7 @@ def _texts(
     """One text for each group; none of them may be one that is unwanted."""
     found: list[str] = []
     for group in wanted:
-        if any(fits(pattern, text) for pattern in group for text in found):
+        if any(any_fits(apart(group), text) for text in found):
             continue
         text = some_text([group, *([patterns] if patterns else [])], unwanted)
         if text is None:
@@ -130,7 +131,7 @@ def _tried(variable: Variable, asked: Asked) -> Any:
     patterns = natural(variable)[0]
     for value in dict.fromkeys(_typed(value) for value in tried):
         plain = value[1]
-        natural_text = patterns is None or not isinstance(plain, str) or any(fits(one, plain) for one in patterns)
+        natural_text = patterns is None or not isinstance(plain, str) or any_fits(apart(patterns), plain)
         if natural_text and _keeps(variable, plain, asked):
             return plain
     text = _any_text(variable, asked)
@@ -152,13 +153,13 @@ def _typed(value: Any) -> tuple[str, Any]:
 def _named(atom: Atom) -> list[Any]:
     """The values that a statement names, and what lies beside them."""
     if atom.patterns:
-        return [filling.join(pattern) for pattern in atom.patterns for filling in ("", "x")]
+        return [filling.join(pattern) for pattern in atom.patterns[:_FEW] for filling in ("", "x")]
     found: list[Any] = []
     sides = (atom.compare.left, atom.compare.right) if atom.compare is not None else ()
     for side in sides:
         if not isinstance(side, Literal):
             continue
-        for item in side.value if isinstance(side.value, tuple) else (side.value,):
+        for item in side.value[:_FEW] if isinstance(side.value, tuple) else (side.value,):
             found.append(item)
             found.append((item,))
             if isinstance(item, str):
@@ -210,6 +211,8 @@ def _plainly(atom: Atom) -> bool:
         return True
     compare = atom.compare
     if compare is None or not isinstance(compare.right, Literal):
+        return False
+    if isinstance(compare.right.value, tuple) and len(compare.right.value) > _FEW:
         return False
     return _of_text(atom) is not None or compare.operator in ("<", "<=", ">", ">=", "==", "!=", "in", "not_in")
 

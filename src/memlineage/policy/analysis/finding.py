@@ -11,9 +11,26 @@ import msgspec
 from memlineage.model.time import SECOND_US, iso
 from memlineage.policy.combining import Request
 from memlineage.policy.facts import Facts
-from memlineage.policy.rule import Rule
+from memlineage.policy.rule import Condition, Rule
+from memlineage.policy.wording import describe
 
-__all__ = ["CODES", "Analysis", "Code", "Edit", "Finding", "Fix", "Level", "Witness", "deletion", "made", "place_of"]
+__all__ = [
+    "CODES",
+    "Analysis",
+    "Code",
+    "Edit",
+    "Finding",
+    "Fix",
+    "Level",
+    "Witness",
+    "deletion",
+    "made",
+    "place_of",
+    "worded",
+]
+
+
+_WORDS: Final = 240
 
 
 class Level(enum.StrEnum):
@@ -265,6 +282,12 @@ def made(
 def deletion(rule: Rule, text: str) -> Fix:
     """To delete a rule."""
     return Fix(text=text, edits=(Edit(rule=rule.name, change="delete"),))
+
+
+def worded(condition: Condition) -> str:
+    """A condition in words, cut to a readable length."""
+    text = describe(condition)
+    return text if len(text) <= _WORDS else f"{text[:_WORDS]}…"
 
 
 def place_of(rule: Rule) -> str:

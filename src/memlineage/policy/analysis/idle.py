@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from memlineage.policy.analysis.atoms import FALSE, TRUE, UNKNOWN, Formula, Variable, need
 from memlineage.policy.analysis.entries import Entry, Memo
-from memlineage.policy.analysis.finding import Edit, Finding, Fix, Level, Witness, deletion, made
+from memlineage.policy.analysis.finding import Edit, Finding, Fix, Level, Witness, deletion, made, worded
 from memlineage.policy.analysis.study import Study, outcome
 from memlineage.policy.analysis.texts import Undecided
 from memlineage.policy.analysis.weighing import acceptable, moves_score, outweighs
 from memlineage.policy.freshness import by_time_alone
 from memlineage.policy.rule import Consequence, Mode, Rule, Verb
-from memlineage.policy.wording import describe
 
 __all__ = ["duplicates", "idle"]
 
@@ -152,7 +151,7 @@ def _shadowed(study: Study, entry: Entry, strong: Entry) -> Finding | None:
     message = f"{weak.name} changes nothing: wherever it fires, {other.name} {_does(other)} anyway"
     text = f"delete {weak.name}"
     if weak.condition is not None and other.target == weak.target:
-        text += f", or narrow {other.name} with: not ({describe(weak.condition)})"
+        text += f", or narrow {other.name} with: not ({worded(weak.condition)})"
     return _told(study, "shadowed", entry, (strong,), message, text)
 
 

@@ -28,6 +28,7 @@ World = dict[Variable, Any]
 _NUMBERS: Final = frozenset({Kind.NUMBER, Kind.SECONDS, Kind.TIME, *RANKS})
 _SECOND_US: Final = 1_000_000
 _MAX_STEPS: Final = 3000
+_MAX_DEPTH: Final = 200
 _MAX_TRIED: Final = 400
 
 
@@ -58,11 +59,12 @@ class Search:
         return found
 
     def _branch(
-        self, demands: Demands, formulas: list[Formula], left: list[int], open_ended: list[bool]
+        self, demands: Demands, formulas: list[Formula], left: list[int], open_ended: list[bool], depth: int = 0
     ) -> World | None:
-        self.steps += 1
-        left[0] -= 1
-        if left[0] < 0:
+        work = 1 + (len(demands) + len(formulas)) // 16
+        self.steps += work
+        left[0] -= work
+        if left[0] < 0 or depth > _MAX_DEPTH:
             raise Undecided
         choices = self._settle(demands, formulas)
         if choices is None:
@@ -76,7 +78,7 @@ class Search:
         best = min(choices, key=len)
         rest = [("any", parts) for parts in choices if parts is not best]
         for part in best:
-            found = self._branch(dict(demands), [part, *rest], left, open_ended)
+            found = self._branch(dict(demands), [part, *rest], left, open_ended, depth + 1)
             if found is not None:
                 return found
         return None
@@ -154,6 +156,7 @@ class Search:
         key = (variable, frozenset(asked))
         known = self._values.get(key)
         if known is None:
+            self.steps += sum(len(atom.patterns) for atom, _ in asked) // 64
             try:
                 known = value_of(variable, asked)
             except Undecided as error:

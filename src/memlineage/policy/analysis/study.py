@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +17,12 @@ from memlineage.policy.analysis.worlds import facts_of, request_of
 from memlineage.policy.combining import decide, judge
 from memlineage.policy.decision import Decision
 from memlineage.policy.policyset import PolicySet
-from memlineage.policy.rule import Rule, Verb
+from memlineage.policy.rule import Compare, Condition, Literal, Not, Rule, Verb
 
 __all__ = ["Study", "outcome"]
 
 World = dict[Variable, Any]
+_MOST_JUDGED: Final = 2_000_000
 _WHOLE_SET: Final = 100
 _STEPS_OF_ALL: Final = 100_000
 _STEPS_A_RULE: Final = 600
@@ -48,6 +49,7 @@ class Study:
         self.undecided: Counter[str] = Counter()
         self.unchecked: Counter[str] = Counter()
         self._most = _STEPS_OF_ALL + _STEPS_A_RULE * len(policies.rules)
+        self._judged = 0
         self._fired: tuple[World, tuple[Entry, ...]] | None = None
         self._certain: dict[Entry, World | None] = {}
 
@@ -98,12 +100,19 @@ class Study:
     def decided(
         self, witness: Witness, rules: Sequence[Rule], without: Rule | None = None, *, world: World | None = None
     ) -> Decision:
-        """What is decided there, with or without one rule: by the whole set if it is small, else by what fires."""
+        """What is decided there, with or without one rule: by the whole set if it is small, else by what fires.
+
+        Raises `Undecided` once the interpreter has judged as much as it may.
+        """
         chosen: Iterable[Rule] = self.policies.rules
         if len(self.policies.rules) > _WHOLE_SET and world is not None:
             named = {id(rule): rule for rule in (*rules, *(entry.rule for entry in self.firing(world)))}
             chosen = sorted(named.values(), key=lambda rule: rule.order)
-        kept = tuple(rule for rule in chosen if rule is not without)
+        # Reasons take as long to word as conditions are long, and are not looked at.
+        kept = tuple(_unworded(rule) for rule in chosen if rule is not without)
+        self._judged += sum(map(_size, kept))
+        if self._judged > _MOST_JUDGED:
+            raise Undecided
         made = msgspec.structs.replace(self.policies, rules=kept)
         return decide(made, witness.request, witness.facts, decision_id="analysis")
 
@@ -112,6 +121,27 @@ class Study:
         whole = self.decided(witness, rules, world=world)
         less = self.decided(witness, rules, rules[0], world=world)
         return outcome(whole) == outcome(less)
+
+
+def _size(rule: Rule) -> int:
+    """About how long it takes to judge a rule, in values that are compared."""
+    sides = [side for compare in _comparisons(rule.condition) for side in (compare.left, compare.right)]
+    values = [side.value for side in sides if isinstance(side, Literal)]
+    return 1 + sum(len(value) if isinstance(value, tuple) else 1 for value in values)
+
+
+def _comparisons(condition: Condition | None) -> Iterator[Compare]:
+    if isinstance(condition, Compare):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _comparisons(condition.part)
+    elif condition is not None:
+        for part in condition.parts:
+            yield from _comparisons(part)
+
+
+def _unworded(rule: Rule) -> Rule:
+    return msgspec.structs.replace(rule, reason="-")
 
 
 def outcome(decision: Decision, *, score: bool = True) -> tuple[Any, ...]:

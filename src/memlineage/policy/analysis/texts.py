@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["MAX_STATES", "Pattern", "Undecided", "exact", "fits", "glob", "some_text"]
+__all__ = ["MAX_STATES", "Apart", "Pattern", "Undecided", "any_fits", "apart", "exact", "fits", "glob", "some_text"]
 
 Pattern = tuple[str, ...]
 
 MAX_STATES: Final = 4000
+MAX_PATTERNS: Final = 50_000
 _FILLINGS: Final = ("x", "1", "")
 # What stands for a text that no rule names, in the order tried.
 _ANYTHING: Final = ("other", "another", "x", "")
@@ -52,29 +53,43 @@ def fits(pattern: Pattern, text: str) -> bool:
     return True
 
 
+Apart = tuple[frozenset[str], tuple[Pattern, ...]]
+"""Patterns without stars, as their texts; and the others."""
+
+
+def apart(patterns: Iterable[Pattern]) -> Apart:
+    """Patterns in the form in which long lists of texts are looked up at once."""
+    kept = tuple(patterns)
+    texts = frozenset(pattern[0] for pattern in kept if len(pattern) == 1)
+    return texts, tuple(pattern for pattern in kept if len(pattern) > 1)
+
+
+def any_fits(patterns: Apart, text: str) -> bool:
+    """Whether the text fits one of them."""
+    texts, globs = patterns
+    return text in texts or any(fits(pattern, text) for pattern in globs)
+
+
 def some_text(wanted: Sequence[Iterable[Pattern]], unwanted: Iterable[Pattern], most: int = MAX_STATES) -> str | None:
     """A text that fits at least one pattern of each group that is wanted, and none that is unwanted; None if there is
     none. Raises `Undecided` when that takes more than so many states.
     """
     groups = [tuple(group) for group in wanted]
     against = tuple(dict.fromkeys(unwanted))
+    if len(against) + sum(map(len, groups)) > MAX_PATTERNS:
+        raise Undecided
+    taken, refused = [apart(group) for group in groups], apart(against)
     for text in _likely(groups):
-        if _good(text, groups, against):
+        if not any_fits(refused, text) and all(any_fits(group, text) for group in taken):
             return text
-    if any(all(len(pattern) == 1 for pattern in group) for group in groups):
+    if any(not globs for _, globs in taken):
         return None  # every text that this group allows was tried
     return _walked(groups, against, most)
 
 
-def _good(text: str, groups: Sequence[Iterable[Pattern]], against: Iterable[Pattern]) -> bool:
-    return all(any(fits(pattern, text) for pattern in group) for group in groups) and not any(
-        fits(pattern, text) for pattern in against
-    )
-
-
 def _likely(groups: Sequence[tuple[Pattern, ...]]) -> Iterator[str]:
     """Every text of a group without stars; else the first patterns with something short for their stars."""
-    listed = [group for group in groups if all(len(pattern) == 1 for pattern in group)]
+    listed = [group for group in groups if not apart(group)[1]]
     if listed:
         yield from (pattern[0] for pattern in min(listed, key=len))
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 from memlineage.model.principal import kind_of
 from memlineage.policy.analysis.atoms import DOMAIN, FALSE, NOW, TRUE, UNKNOWN, Atom, Variable
-from memlineage.policy.analysis.texts import fits
+from memlineage.policy.analysis.texts import any_fits
 from memlineage.policy.combining import Request
 from memlineage.policy.facts import Facts, Notes
 from memlineage.policy.interpreter import holds
@@ -59,7 +59,7 @@ def truth_of(atom: Atom, world: World, now_us: int) -> int:
         return atom.missed
     if shape in ("fits", "named"):
         texts = values[0] if atom.about[0].kind is Kind.TEXTS else (values[0],)
-        return TRUE if any(fits(pattern, text) for pattern in atom.patterns for text in texts) else FALSE
+        return TRUE if any(any_fits(atom.apart, text) for text in texts) else FALSE
     if shape == "exists":
         return TRUE
     if shape == "is":
@@ -73,5 +73,6 @@ def truth_of(atom: Atom, world: World, now_us: int) -> int:
 def _judged(atom: Atom, world: World, now_us: int) -> int:
     """By the interpreter itself."""
     assert atom.compare is not None
-    truth = holds(atom.compare, facts_of(world, now_us), Notes())
+    told = {variable: world[variable] for variable in atom.about if variable in world}
+    truth = holds(atom.compare, facts_of(told, world.get(NOW, now_us)), Notes())
     return UNKNOWN if truth is None else TRUE if truth else FALSE
