@@ -148,10 +148,9 @@ def _instant(since: Any) -> int:
 def read_decisions(connection: Connection, wanted: Wanted) -> list[dict[str, Any]]:
     """The latest of these decisions, newest first, as plain mappings."""
     conditions = list(_conditions(wanted))
-    where = " AND ".join(condition for condition, _ in conditions) or "1"
+    where = f"WHERE {' AND '.join(condition for condition, _ in conditions)} " if conditions else ""
     rows = connection.execute(
-        f"SELECT id, body FROM (SELECT * FROM decision WHERE {where} ORDER BY d DESC LIMIT ?)"
-        " ORDER BY at_us DESC, d DESC",
+        f"SELECT id, body FROM (SELECT * FROM decision {where}ORDER BY d DESC LIMIT ?) ORDER BY at_us DESC, d DESC",
         (*(value for _, values in conditions for value in values), wanted.limit),
     )
     found: dict[str, bytes] = {}
