@@ -155,3 +155,10 @@ KNOWN = {"in_walls": True, "actor_may_claim": True, "critical": False, "inspecti
 def test_with_the_default_set_a_little_old_is_accepted_and_everything_else_stays_out(unit, effect):
     budget = Budget(max_cost=0.1, min_score=0.0)
     assert outcome(STALE, budget=budget, unit=unit, context=KNOWN, with_defaults=True).effect is effect
+
+
+@pytest.mark.parametrize("odd", ["dear", float("nan"), True, [1], 10**400])
+def test_no_budget_affords_what_cannot_be_told_to_cost(odd):
+    stale = {"name": "stale", "freshness": {"tags": ["fare"], "max_age": "1h", "refresh": True}}
+    found = outcome(stale, context={"refresh_cost": odd}, budget=Budget(max_cost=1e300))
+    assert (found.effect, found.obligations) == (Effect.WITHHOLD, ())

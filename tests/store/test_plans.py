@@ -19,6 +19,7 @@ from memlineage.store.sql import QUERIES
 ALL_OF_IT: Final = {
     "by_principal": "another level of a principal concerns whatever it said",
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
+    "free_tasks": "a queue of at most some thousands, taken from its front",
     "ended_by_time": "another policy concerns whatever has ended by time",
     "said_between": "distrust concerns whatever a principal said",
     "index_all_actions": "made once from all of the lineage, and then extended",
@@ -28,9 +29,10 @@ ALL_OF_IT: Final = {
 }
 FROM_ITS_END: Final = {
     "SELECT id, body FROM (SELECT * FROM decision ORDER BY d DESC LIMIT ?) ORDER BY at_us DESC, d DESC",
+    "SELECT EXISTS (SELECT 1 FROM finding)",
     "SELECT seq, ts_us FROM event ORDER BY seq DESC LIMIT 1",
 }
-"""Statements that go through a table backwards, and stop at a limit."""
+"""Statements that go through a table from one of its ends, and stop at a limit."""
 SCAN: Final = re.compile(r"SCAN (?!\w+ VIRTUAL TABLE|CONSTANT ROW|\()|AUTOMATIC")
 
 

@@ -26,7 +26,7 @@ from memlineage.errors import InvalidInputError
 from memlineage.policy.decision import Budget, Decision, Effect, Obligation, ObligationKind, Trial, action_hash
 from memlineage.policy.facts import Facts, Notes, look_up
 from memlineage.policy.interpreter import Truth, conjunction, holds, matches_target
-from memlineage.policy.kinds import Kind, conform
+from memlineage.policy.kinds import Kind, KindError, conform
 from memlineage.policy.policyset import PolicySet
 from memlineage.policy.rule import Consequence, Layer, Mode, Rule, Severity, Verb
 from memlineage.policy.wording import reason_for
@@ -364,7 +364,10 @@ def _cost(rule: Rule, facts: Facts) -> float:
     if rule.cost is not None:
         return rule.cost
     known = look_up(facts.context, "refresh_cost") if rule.action is Consequence.REFRESH else None
-    return 0.0 if known is None else max(0.0, float(conform(known, Kind.NUMBER)))
+    try:
+        return 0.0 if known is None else max(0.0, float(conform(known, Kind.NUMBER)))
+    except KindError:
+        return math.inf  # what it costs cannot be told, so no budget affords it
 
 
 def _approval(standing: list[Verdict], request: Request, facts: Facts) -> str | None:
