@@ -153,6 +153,12 @@ class Entries:
         for entry in judged:
             self._enter(entry)
         self.neutral = self._neutral(judged)
+        self._atoms_on: dict[Variable, list[Atom]] = {}
+        self._at_rest: Memo = {}
+        for atom in dict.fromkeys(atom for entry in judged for part in entry.parts for atom in _atoms_of(part)):
+            self._at_rest[atom] = truth_of(atom, self.neutral, now_us)
+            for variable in atom.about:
+                self._atoms_on.setdefault(variable, []).append(atom)
 
     def _enter(self, entry: Entry) -> None:
         listed = entry.listed
@@ -165,13 +171,28 @@ class Entries:
 
     def firing(self, world: World) -> Iterator[Entry]:
         """Those, judged before the answer, that fire in a world."""
-        memo: Memo = {}
+        memo = self._known(world)
         seen: set[int] = set()
         for entry in self._near(world):
             if entry.number not in seen:
                 seen.add(entry.number)
                 if entry.fires_in(world, memo, self.now_us):
                     yield entry
+
+    def _known(self, world: World) -> Memo:
+        """Truths that are as in the neutral world, because nothing that they are about is otherwise."""
+        memo = dict(self._at_rest)
+        for variable, value in world.items():
+            usual = self.now_us if variable is NOW else self.neutral.get(variable)
+            # True equals 1, in a tuple too, and says something else.
+            alike = type(value) is type(usual) and not isinstance(value, tuple) and value == usual
+            if value is not usual and not alike:
+                for atom in self._atoms_on.get(variable, ()):
+                    memo.pop(atom, None)
+        for variable in self.neutral.keys() - world.keys():
+            for atom in self._atoms_on.get(variable, ()):
+                memo.pop(atom, None)
+        return memo
 
     def _near(self, world: World) -> Iterator[Entry]:
         yield from self._others

@@ -24,6 +24,7 @@ World = dict[Variable, Any]
 Order = tuple[int, int, str, str]
 _ROUNDS: Final = 24
 _MOST_COVERS: Final = 48
+_MOST_AT_ONCE: Final = 8
 _TRIED: Final = 12
 
 
@@ -82,7 +83,8 @@ class _Covers:
             ]
             if not covering:
                 return None, world
-            active.update(dict.fromkeys(covering))
+            # The plainest are the likeliest to cover the rest too.
+            active.update(dict.fromkeys(sorted(covering, key=lambda strong: len(strong.parts))[:_MOST_AT_ONCE]))
             if len(active) > _MOST_COVERS:
                 raise Undecided
             found = study.world([*entry.fires, *(_uncovered(strong, entry, verb) for strong in active)])

@@ -106,7 +106,9 @@ class Study:
         """
         chosen: Iterable[Rule] = self.policies.rules
         if len(self.policies.rules) > _WHOLE_SET and world is not None:
-            named = {id(rule): rule for rule in (*rules, *(entry.rule for entry in self.firing(world)))}
+            # Where no rule is left nothing is allowed, so two that need not fire are kept in any case.
+            firing = (entry.rule for entry in self.firing(world))
+            named = {id(rule): rule for rule in (*self.policies.rules[:2], *rules, *firing)}
             chosen = sorted(named.values(), key=lambda rule: rule.order)
         # Reasons take as long to word as conditions are long, and are not looked at.
         kept = tuple(_unworded(rule) for rule in chosen if rule is not without)
