@@ -42,8 +42,7 @@ def assert_consistent(memory: Memory) -> None:
 
 def inconsistencies(memory: Memory) -> list[str]:
     """The findings of `assert_consistent`; none for a sound store. Nothing is written."""
-    with memory._core.read() as snapshot:
-        connection = snapshot.connection
+    with memory._core.database.reading() as connection:
         # FTS5 renews what it remembers of its index when it is asked something, but not when it is checked.
         connection.execute("SELECT rowid FROM text WHERE text MATCH 'ns : ns1'").fetchall()
         damaged = [text for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
@@ -97,10 +96,14 @@ def _references(tables: Tables) -> Iterator[str]:
 
 
 def _side_tables(connection: Connection, tables: Tables) -> Iterator[str]:
-    """The tables that only point elsewhere: leases of refreshing, contexts, decisions."""
+    """The tables that only point elsewhere: leases of refreshing, contexts, decisions, what is judged afterwards."""
     for (u,) in connection.execute("SELECT u FROM refresh"):
         if u not in tables.units:
             yield f"refresh {u}: that unit is not there"
+    for table in ("task", "finding"):
+        for (n,) in connection.execute(f"SELECT n FROM {table}"):
+            if n not in tables.versions:
+                yield f"{table}: version n={n} is not there"
     used = {row.context for row in tables.versions.values()} - {None}
     kept = dict(fetch(connection, "SELECT hash, body FROM context"))
     yield from (f"context {digest.hex()}: no version names it" for digest in kept.keys() - used)
