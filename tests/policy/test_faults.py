@@ -68,6 +68,7 @@ FAULTS = [
     (in_rule("target: {tags: []}"), "empty", 4, 20, "match nothing"),
     (in_rule("target: {tag: [x]}"), "unknown_key", 4, 14, "did you mean 'tags'"),
     (in_rule("target: {creators: [tools:x]}"), "bad_principal", 4, 25, "did you mean 'tool'"),
+    (in_rule("target: {creators: ['tool:']}"), "bad_principal", 4, 25, "write tool:* for all of that kind"),
     (in_rule("because: x\n    until: 2030-01-01"), "bad_time", 5, 12, "2030-01-31T00:00:00Z"),
     (in_rule("until: 2030-01-01T00:00:00Z"), "missing_key", 4, 12, "because"),
     (in_rule('when: "confidnce < 1"'), "unknown_field", 4, 12, "did you mean 'confidence'"),

@@ -35,7 +35,7 @@ def read_patterns(shape: Shape, node: Node) -> tuple[str, ...]:
 
 def _patterns(shape: Shape, node: Node) -> tuple[str, ...]:
     text = shape.text(node)
-    head, _, rest = text.partition(":")
+    head, colon, rest = text.partition(":")
     if "*" in head:
         return (text,)
     try:
@@ -44,6 +44,8 @@ def _patterns(shape: Shape, node: Node) -> tuple[str, ...]:
     except InvalidInputError:
         shape.faults.add(node, "bad_principal", f"{quoted(text)} is not a principal; {hint(head, _KINDS)}")
         return (text,)
+    if colon and not rest.strip():
+        shape.faults.add(node, "bad_principal", f"{quoted(text)} names nobody; write {kind}:* for all of that kind")
     if rest:
         return (f"{kind}:{rest}",)
     alone = {"reasoning": ("reasoning", "reasoning:*"), "system": ("system",)}
