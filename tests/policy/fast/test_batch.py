@@ -199,12 +199,20 @@ def test_numbers_that_floats_cannot_tell_apart_are_told_apart():
         assert told(Batch(batch._form, floats).decide(READ, {}, 0)) == right
 
 
-@pytest.mark.parametrize("costs", [(1.0, "much"), ("much", 1.0)])
-def test_what_was_decided_before_one_unit_failed_is_kept(costs):
-    stale = {"name": "stale", "on": "read", "action": "deactivate_and_trigger_refresh"}
-    stale["condition"] = [{"time_since": "lineage.timestamp"}, ">", 5e-6]
-    units = [{"lineage.timestamp": 0 if cost == 1.0 else 10} for cost in costs]
-    batch = batch_of(stale, units=units, contexts=[{"refresh_cost": cost} for cost in costs])
+@pytest.mark.parametrize("kinds", [("fact", "goal"), ("goal", "fact")])
+def test_what_was_decided_before_one_unit_failed_is_kept(monkeypatch, kinds):
+    plain = FastForm.decide
+
+    def failing(form, request, facts, *more, **named):
+        if facts.now_us == 20 and facts.unit["ref"] == "bad":
+            raise KindError("cannot be told")
+        return plain(form, request, facts, *more, **named)
+
+    monkeypatch.setattr(FastForm, "decide", failing)
+    # Kinds make them two profiles; the bad one is fresh for longer.
+    told_of = zip(("good", "bad"), kinds, (0, 10), strict=True)
+    units = [{"ref": ref, "kind": kind, "lineage.timestamp": time} for ref, kind, time in told_of]
+    batch = batch_of(old("one", 5e-6), withhold("two", target={"kinds": ["goal"]}), units=units)
     batch.decide(READ, {}, 3)  # both are fresh
     with pytest.raises(KindError):
         batch.decide(READ, {}, 20)
