@@ -53,7 +53,7 @@ def caught(law: str, examples: int) -> bool:
 
 # --- broken pieces ----------------------------------------------------------------------------------------------
 
-_compare, _effect, _cost, _score = interpreter._compare, combining._effect, combining._cost, combining._score
+_compare, _effect, _cost, _score = interpreter._compare, combining.effect_of, combining._cost, combining._score
 _fits, _obligations, _trials = interpreter.fits, combining._obligations, combining._trials
 _fall_back, _determining = combining.fall_back, combining._determining
 
@@ -81,13 +81,13 @@ def an_unknown_domain_is_another(layer: Layer, request: Request, facts: Facts) -
     return layer.rank == 0 or layer.name in (request.domain, request.session)
 
 
-def warnings_do_as_they_say(rule: Rule, request: Request, settled: bool) -> Effect:
+def warnings_do_as_they_say(rule: Rule, action: str, *, approved: bool) -> Effect:
     enforced = rule if rule.mode is not Mode.WARN else combining.msgspec.structs.replace(rule, mode=Mode.ENFORCE)
-    return _effect(enforced, request, settled)
+    return _effect(enforced, action, approved=approved)
 
 
-def warnings_refuse(rule: Rule, request: Request, settled: bool) -> Effect:
-    return Effect.DENY if rule.mode is Mode.WARN else _effect(rule, request, settled)
+def warnings_refuse(rule: Rule, action: str, *, approved: bool) -> Effect:
+    return Effect.DENY if rule.mode is Mode.WARN else _effect(rule, action, approved=approved)
 
 
 def warnings_oblige(standing: list[Verdict], *others: Any) -> Any:
@@ -182,9 +182,9 @@ MUTANTS: Final[dict[str, tuple[object, str, object, str]]] = {
     "a domain improves the score": (combining, "_share_kept", the_session_counts_alone, "a domain only tightens"),
     "a shadow flags": (combining, "Mode", _SHADOWS_WARN, "what is only tried changes nothing"),
     "what is put off flags": (combining, "Mode", _ASYNC_COUNTS, "what is only tried changes nothing"),
-    "warnings block": (combining, "_effect", warnings_do_as_they_say, "a warning never blocks"),
+    "warnings block": (combining, "effect_of", warnings_do_as_they_say, "a warning never blocks"),
     "warnings oblige": (combining, "_obligations", warnings_oblige, "a warning never blocks"),
-    "a warning refuses": (combining, "_effect", warnings_refuse, "one warning less severe"),
+    "a warning refuses": (combining, "effect_of", warnings_refuse, "one warning less severe"),
     "an exception holds at its end": (combining, "in_force", one_instant_too_long, "an exception ends"),
     "an exception never ends": (combining, "in_force", forever, "an exception ends"),
     "the first effect counts": (combining, "max", _FirstOf(), "a restriction never loosens"),

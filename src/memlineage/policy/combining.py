@@ -36,8 +36,10 @@ __all__ = [
     "Verdict",
     "applies",
     "decide",
+    "effect_of",
     "fall_back",
     "in_force",
+    "is_incurable",
     "judge",
     "obligation_failed",
     "overruling",
@@ -161,6 +163,24 @@ def put_off(rule: Rule, request: Request, facts: Facts) -> Verdict:
     return judge(msgspec.structs.replace(rule, condition=None), request, facts)
 
 
+def effect_of(rule: Rule, action: str, *, approved: bool = False) -> Effect:
+    """The effect that a rule asks for on a request; `approved` if somebody has approved exactly this action."""
+    if rule.mode is Mode.WARN:
+        return Effect.FLAG
+    if rule.action is Consequence.REQUIRE_APPROVAL and approved:
+        return Effect.ALLOW
+    if rule.action is Consequence.QUARANTINE and action in _FLOWS_IN:
+        # It is stored, held back: that is what quarantine means for something new.
+        return Effect.ALLOW
+    return _EFFECTS[rule.action]
+
+
+def is_incurable(rule: Rule) -> bool:
+    """Whether a fresh version would be held back by this rule just as the old one is."""
+    held_back = rule.mode is Mode.ENFORCE and _EFFECTS[rule.action] >= Effect.WITHHOLD
+    return held_back and rule.action is not Consequence.REFRESH and rule.severity is not Severity.SOFT
+
+
 def fall_back(decision: Decision, budget: Budget | None, why: str) -> Decision:
     """The decision when its refresh was not affordable, failed, or came too often; others come back as they are."""
     due = decision.obliges(ObligationKind.REFRESH)
@@ -214,7 +234,7 @@ def _combined(
     standing = [one for one in fired if not one.rule.permissive and overruling(one.rule, grants) is None]
     approval = _approval(standing, request, facts)
     settled = approval is not None and approval == request.approval
-    effects = [_effect(one.rule, request, settled) for one in standing]
+    effects = [effect_of(one.rule, request.action, approved=settled) for one in standing]
     effect = max(effects, default=Effect.ALLOW)
     obligations = _obligations(standing, effect, request, facts)
     decision = Decision(
@@ -251,17 +271,6 @@ def overruling(rule: Rule, grants: list[Rule]) -> Rule | None:
     if not rule.overridable:
         return None
     return next((one for one in grants if one.priority > rule.priority and one.layer.covers(rule.layer)), None)
-
-
-def _effect(rule: Rule, request: Request, settled: bool) -> Effect:
-    if rule.mode is Mode.WARN:
-        return Effect.FLAG
-    if rule.action is Consequence.REQUIRE_APPROVAL and settled:
-        return Effect.ALLOW
-    if rule.action is Consequence.QUARANTINE and request.action in _FLOWS_IN:
-        # It is stored, held back: that is what quarantine means for something new.
-        return Effect.ALLOW
-    return _EFFECTS[rule.action]
 
 
 def _determining(standing: list[Verdict], effects: list[Effect], effect: Effect, grants: list[Rule]) -> tuple[str, ...]:
@@ -330,14 +339,8 @@ def _due(kind: ObligationKind, standing: list[Verdict], effect: Effect) -> bool:
     if kind is ObligationKind.REQUIRE_APPROVAL:
         return effect is Effect.ASK
     if kind is ObligationKind.REFRESH:
-        return effect is Effect.WITHHOLD and all(_cured_by_refresh(one.rule) for one in standing)
+        return effect is Effect.WITHHOLD and not any(is_incurable(one.rule) for one in standing)
     return effect is not Effect.DENY
-
-
-def _cured_by_refresh(rule: Rule) -> bool:
-    """Whether a fresh version may be free of what this rule holds against the old one."""
-    held_back = rule.mode is Mode.ENFORCE and _EFFECTS[rule.action] >= Effect.WITHHOLD
-    return not held_back or rule.action is Consequence.REFRESH or rule.severity is Severity.SOFT
 
 
 def _stale_only(standing: list[Verdict], effects: list[Effect]) -> bool:

@@ -13,7 +13,8 @@ import pytest
 from memlineage.policy import Consequence, Document, Effect, Facts, Mode, PolicySet, Request, Rule, decide, judge
 from memlineage.policy.analysis import Analysis, analyse
 from memlineage.policy.analysis.study import outcome
-from memlineage.policy.analysis.weighing import acceptable, can_overrule, effect_of, moves_score, outweighs
+from memlineage.policy.analysis.weighing import acceptable, can_overrule, moves_score, outweighs
+from memlineage.policy.combining import effect_of
 from memlineage.policy.freshness import by_time_alone
 
 NOW = 1_800_000_000_000_000

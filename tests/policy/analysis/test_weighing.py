@@ -9,7 +9,8 @@ import pytest
 
 from memlineage.policy import Budget, Consequence, Effect, Facts, PolicySet, Request, Severity, Verb, decide
 from memlineage.policy.analysis.study import outcome
-from memlineage.policy.analysis.weighing import acceptable, can_overrule, effect_of, moves_score, outweighs
+from memlineage.policy.analysis.weighing import acceptable, can_overrule, moves_score, outweighs
+from memlineage.policy.combining import effect_of
 from memlineage.policy.kinds import Kind, Origin
 from memlineage.policy.rule import Compare, Field, Layer, Literal, Mode, Rule
 

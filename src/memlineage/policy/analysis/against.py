@@ -9,7 +9,8 @@ from memlineage.policy.analysis.entries import Entry
 from memlineage.policy.analysis.finding import Edit, Finding, Fix, deletion, made, worded
 from memlineage.policy.analysis.study import Study
 from memlineage.policy.analysis.texts import Undecided
-from memlineage.policy.analysis.weighing import can_overrule, effect_of
+from memlineage.policy.analysis.weighing import can_overrule
+from memlineage.policy.combining import effect_of
 from memlineage.policy.decision import Effect
 from memlineage.policy.kinds import Kind
 from memlineage.policy.rule import Mode, Rule, Verb

@@ -12,7 +12,8 @@ from memlineage.policy.analysis.atoms import TRUE, Variable
 from memlineage.policy.analysis.entries import Entry, Memo
 from memlineage.policy.analysis.finding import Finding, Fix, made
 from memlineage.policy.analysis.study import Study
-from memlineage.policy.analysis.weighing import can_overrule, effect_of
+from memlineage.policy.analysis.weighing import can_overrule
+from memlineage.policy.combining import effect_of
 from memlineage.policy.decision import Effect
 from memlineage.policy.facts import look_up
 from memlineage.policy.kinds import KindError, conform

@@ -9,33 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from memlineage.policy.combining import effect_of, is_incurable
 from memlineage.policy.decision import Effect
 from memlineage.policy.rule import Consequence, Mode, Rule, Severity, Verb
 
-__all__ = ["acceptable", "can_overrule", "effect_of", "moves_score", "outweighs"]
+__all__ = ["acceptable", "can_overrule", "moves_score", "outweighs"]
 
-_FLOWS_IN: Final = frozenset({Verb.WRITE, Verb.UPDATE, Verb.IMPORT})
-_EFFECTS: Final = {
-    Consequence.ALLOW: Effect.ALLOW,
-    Consequence.DENY: Effect.DENY,
-    Consequence.WITHHOLD: Effect.WITHHOLD,
-    Consequence.FLAG: Effect.FLAG,
-    Consequence.DOWNGRADE: Effect.ALLOW,
-    Consequence.QUARANTINE: Effect.WITHHOLD,
-    Consequence.REFRESH: Effect.WITHHOLD,
-    Consequence.REQUIRE_APPROVAL: Effect.ASK,
-    Consequence.NOTIFY_OWNER: Effect.ALLOW,
-}
 _STALE: Final = frozenset({Consequence.WITHHOLD, Consequence.REFRESH})
-
-
-def effect_of(rule: Rule, verb: Verb) -> Effect:
-    """The effect that a rule asks for on that request, as long as nobody has approved."""
-    if rule.mode is Mode.WARN:
-        return Effect.FLAG
-    if rule.action is Consequence.QUARANTINE and verb in _FLOWS_IN:
-        return Effect.ALLOW
-    return _EFFECTS[rule.action]
 
 
 def can_overrule(grant: Rule, rule: Rule) -> bool:
@@ -132,7 +112,7 @@ def _keeps_obligations(strong: Rule, weak: Rule, verb: Verb) -> bool:
         return False
     if action is Consequence.REQUIRE_APPROVAL:
         return effect >= Effect.WITHHOLD
-    return effect is Effect.DENY or (action is Consequence.REFRESH and _incurable(strong))
+    return effect is Effect.DENY or (action is Consequence.REFRESH and is_incurable(strong))
 
 
 def _costs_as_much(strong: Rule, weak: Rule) -> bool:
@@ -145,14 +125,9 @@ def _costs_as_much(strong: Rule, weak: Rule) -> bool:
     return least <= (strong.cost or 0.0)
 
 
-def _incurable(rule: Rule) -> bool:
-    held_back = rule.mode is Mode.ENFORCE and _EFFECTS[rule.action] >= Effect.WITHHOLD
-    return held_back and rule.action is not Consequence.REFRESH and rule.severity is Severity.HARD
-
-
 def _keeps_refresh(strong: Rule, weak: Rule, verb: Verb) -> bool:
     """What keeps others' refresh from being worthwhile goes on doing so."""
-    return not _incurable(weak) or _incurable(strong) or effect_of(strong, verb) is Effect.DENY
+    return not is_incurable(weak) or is_incurable(strong) or effect_of(strong, verb) is Effect.DENY
 
 
 def _keeps_acceptance(strong: Rule, weak: Rule, verb: Verb) -> bool:
