@@ -176,7 +176,7 @@ class ConditionReader:
         if isinstance(node.value, tuple):
             items = tuple(item.value for item in self.shape.items(node))
             if not items or any(item is None or isinstance(item, tuple | dict) for item in items):
-                self.faults.add(node, "bad_literal", "a list of values must hold texts, numbers or booleans")
+                self.faults.add(node, "bad_literal", "a list must hold at least one value: texts, numbers or booleans")
                 return None
             if not all(self._short_enough(item) for item in node.value):
                 return None

@@ -10,6 +10,7 @@ are checked in one place, whichever form was written. `wording.expression` is th
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -50,6 +51,12 @@ _COUNTED: Final[dict[type[ast.operator], Callable[[float, float], float]]] = {
 _LEVELS: Final = frozenset(name for names in RANKS.values() for name in names.__members__)
 _KNOWN: Final = (*UNIT, *(f"context.{name}" for name in CONTEXT), *(f"lineage.{name}" for name in LINEAGE))
 _LARGEST: Final = 1e30
+_MEANT: Final = {
+    "now": "write the age of a time, e.g. age(lineage.timestamp) > 1 * hour",
+    "content": "rules do not read what a unit says, only how long it is: 'content_length'",
+}
+"""What to write for names that are looked for and are none."""
+_SIDE_BY_SIDE: Final = re.compile(r"([0-9.]+) +([a-z]+)")
 
 
 def read_expression(node: Node, lists: Mapping[str, tuple[Any, ...]], faults: Faults) -> Node | None:
@@ -84,11 +91,18 @@ def _parsed(words: Words) -> ast.expr:
         return ast.parse(words.masked, mode="eval").body
     except SyntaxError as error:
         # The parser says 0 where the text ends too early.
-        offset = words.start + min((error.offset or len(words.masked) + 1) - 1, len(words.masked))
-        message = f"not an expression ({error.msg}); check operators, commas and brackets"
-        raise Refused(offset, "bad_expression", message) from None
+        offset = min((error.offset or len(words.masked) + 1) - 1, len(words.masked))
+        cure = _counted(words.masked, offset) or "check operators, commas and brackets"
+        message = f"not an expression ({error.msg}); {cure}"
+        raise Refused(words.start + offset, "bad_expression", message) from None
     except (MemoryError, RecursionError):
         raise Refused(0, "too_large", "the expression is too large to read here; use 'condition'") from None
+
+
+def _counted(text: str, offset: int) -> str:
+    """What to write for a number beside a duration, where that stands at `offset`; else nothing."""
+    pairs = (found for found in _SIDE_BY_SIDE.finditer(text) if found.start(2) == offset)
+    return next((f"write {found[1]} * {found[2]}" for found in pairs if found[2] in SECONDS), "")
 
 
 class _Tree:
@@ -253,9 +267,19 @@ class _Tree:
             return self._at(part, {head: self._at(part, rest)})
         name = rest if head == "unit" else ".".join(path)
         if name != "lineage.age" and spec_of(Origin.UNIT, SAME.get(name, name)) is None:
-            near = f"did you mean 'context.{name}'?" if spec_of(Origin.CONTEXT, name) else hint(name, _KNOWN)
-            self._add(part, "unknown_field", f"unknown field {quoted(name)}; {near}")
+            self._add(part, "unknown_field", f"unknown field {quoted(name)}; {self._meant(name)}")
         return self._at(part, {"field": self._at(part, name)})
+
+    def _meant(self, name: str) -> str:
+        """What to write instead of an unknown name: a plain word that is like no known one may be a text."""
+        if spec_of(Origin.CONTEXT, name):
+            return f"did you mean 'context.{name}'?"
+        if name in _MEANT:
+            return _MEANT[name]
+        longer = [known for known in _KNOWN if known.endswith(f".{name}")]
+        near = f"did you mean {longer[0]!r}?" if longer else hint(name, (*_KNOWN, *self.lists))
+        text = name.isidentifier() and not near.startswith("did you mean")
+        return f"a text stands in quotes: {quoted(name)}; else {near}" if text else near
 
     def _path(self, part: ast.expr) -> list[str]:
         """The steps of a dotted name; a step that is not a plain word stands in brackets: metadata['a b']."""

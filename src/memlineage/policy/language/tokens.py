@@ -148,7 +148,12 @@ def _unknown(expression: str, at: int) -> Refused:
     if character == "=":
         return Refused(at, "bad_expression", "'=' compares nothing; write '=='")
     if character in "0123456789":
-        return Refused(at, "bad_number", "not a number of the language; write e.g. 3600 or 0.5")
+        message = "not a number of the language; write e.g. 3600 or 0.5, and a duration as 1 * hour or '1h'"
+        return Refused(at, "bad_number", message)
+    if character in "‘’“”":
+        return Refused(at, "bad_expression", f"{character!r} is not part of the language; write plain quotes, ' or \"")
+    if character == ":":
+        return Refused(at, "bad_expression", "':' is not part of the language; put a text in quotes: 'tool:web'")
     cures = {"&": "and", "|": "or", "!": "not", "{": "[", "}": "]"}
     cure = f"; write {cures[character]!r}" if character in cures else "; remove it"
     return Refused(at, "bad_expression", f"{character!r} is not part of the language{cure}")
