@@ -126,6 +126,12 @@ def test_decisions_come_newest_first_and_bounded(desk: Any, trip: dict[str, str]
     assert [one["unit"] for one in logged] == [f"{trip['tips']}@1", f"{trip['plan']}@1"]
 
 
+def test_that_nothing_fits_is_told_apart_from_an_empty_log(desk: Any, trip: dict[str, str]) -> None:
+    assert "fits" in desk.type("decisions", "--db", str(desk.file), "--unit", "deadbeef").stdout
+    assert "fits" in desk.type("decisions", "--db", str(desk.file), "--effect", "ask").stdout
+    assert "fits" not in desk.type("decisions", "--db", str(desk.file)).stdout
+
+
 def test_a_decision_that_is_not_there_is_found_wanting(desk: Any) -> None:
     assert desk.type("policy", "explain", "deadbeef", "--db", str(desk.file)).exit_code == 1
     assert desk.type("policy", "explain", " ", "--db", str(desk.file)).exit_code == 2

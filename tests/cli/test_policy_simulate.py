@@ -62,6 +62,16 @@ def test_two_policies_are_compared_and_what_was_loosened_comes_first(
     assert "prices are private" in shown
 
 
+def test_effects_and_names_of_rules_are_whole_in_a_narrow_terminal(
+    desk: Any, trip: dict[str, str], documents: tuple[str, str]
+) -> None:
+    rule = "{name: nothing_from_the_web, on: read, action: withhold, reason: who knows who wrote it and what for}"
+    Path(documents[1]).write_text(f"rules: [{rule}]\n", encoding="utf-8")
+    shown = desk.type("policy", "simulate", documents[1], "--db", str(desk.file), env={"COLUMNS": "60"}).stdout
+    assert shown.count("+nothing_from_the_web") >= 5
+    assert "allow → withhold" in shown
+
+
 def test_logged_decisions_are_told_apart(desk: Any, trip: dict[str, str], documents: tuple[str, str]) -> None:
     path = Path(documents[1])
     path.write_text("rules: [{name: frozen, on: write, action: deny, target: {tags: [price]}}]\n", encoding="utf-8")

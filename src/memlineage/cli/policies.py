@@ -80,7 +80,9 @@ def decisions(
         from memlineage.cli.refusals import decision_table
         from memlineage.cli.rendering import words
 
-        yield decision_table(logged) if logged else words("No decisions are logged.", "dim")
+        narrowed = any(asked is not None for asked in (action, effect, unit))
+        nothing = "No decision that is logged fits." if narrowed else "No decisions are logged."
+        yield decision_table(logged) if logged else words(nothing, "dim")
 
     return Answer(data={"decisions": logged}, show=show)
 

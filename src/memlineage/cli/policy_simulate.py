@@ -16,6 +16,7 @@ from memlineage.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
     from memlineage.engine.simulation import Logged, Simulation
     from memlineage.policy import Document, PolicySet
@@ -26,6 +27,8 @@ __all__ = ["register", "simulate"]
 _REASONS: Final = 2
 _TAIL: Final = 8
 _UUID: Final = 36
+_NAMES: Final = 28
+"""Columns for names of rules, where reasons need room too."""
 _STYLES: Final = {"loosened": "bold red", "tightened": "yellow"}
 
 
@@ -111,17 +114,17 @@ def _shown(found: Simulation, file: Path) -> Iterator[RenderableType]:
     yield Text.assemble(words(file, "bold"), "  ", words(f"{revisions}{copied}", "dim"))
     for read, counts in found.counts.items():
         yield from _headline(f"{count_of(found.units, 'unit')}, read for {read}", counts)
-    named = [(words(f"{item.ref[_UUID - _TAIL :]} {item.read}", "cyan"), item.change) for item in found.changes]
+    named = [(_stacked(item.ref[_UUID - _TAIL :], item.read), item.change) for item in found.changes]
     yield from _table("unit", named, sum(sum(counts.values()) for counts in found.counts.values()))
     yield from _shown_log(found.logged)
 
 
 def _shown_log(logged: Logged) -> Iterator[RenderableType]:
-    from memlineage.cli.rendering import count_of, words
+    from memlineage.cli.rendering import count_of
 
     untold = f" ({logged.untold} more cannot be told)" if logged.untold else ""
     yield from _headline(f"{count_of(logged.judged, 'logged decision')}{untold}", logged.counts)
-    named = [(words(f"{item.id[-_TAIL:]} {item.action}", "cyan"), item.change) for item in logged.changes]
+    named = [(_stacked(item.id[-_TAIL:], item.action), item.change) for item in logged.changes]
     yield from _table("decision", named, sum(logged.counts.values()))
 
 
@@ -137,7 +140,8 @@ def _headline(what: str, counts: Mapping[str, int]) -> Iterator[RenderableType]:
     told: list[Any] = []
     for name, count in counts.items():
         told += [", " if told else "", (f"{count:,} {name}", _STYLES.get(name, ""))]
-        told.append((f" ({MEANINGS[Changed(name)]})", "dim"))
+        meaning = MEANINGS[Changed(name)]
+        told.append(("" if meaning == f"other {name}" else f" ({meaning})", "dim"))
     yield Text.assemble(sign, f"{what}: ", *told)
 
 
@@ -149,21 +153,35 @@ def _table(subject: str, changes: Sequence[tuple[Any, Change]], count: int) -> I
     if not changes:
         return
     table = rows(subject, "change", "rules", "why")
+    longest = 0
     for name, one in changes:
-        turned = Text.assemble((one.what, _STYLES.get(one.what, "")), f"  {one.before} → {one.after}")
-        table.add_row(name, turned, _rules(one), words("; ".join(one.reasons[:_REASONS])))
+        ruled = _rules(one)
+        longest = max([longest, *(line.cell_len for line in ruled.split())])
+        turned = Text.assemble((one.what, _STYLES.get(one.what, "")), f"\n{one.before} → {one.after}")
+        table.add_row(name, turned, ruled, words("; ".join(one.reasons[:_REASONS])))
+    # Effects and names of rules are read whole, and compared from row to row: reasons give way first.
+    table.columns[1].no_wrap = True
+    table.columns[2].min_width = min(_NAMES, longest)
     yield table
     if count > len(changes):
         yield words(f"and {count - len(changes):,} more; --limit shows more of them", "dim")
 
 
-def _rules(one: Change) -> RenderableType:
+def _stacked(name: str, request: str) -> Text:
+    from rich.text import Text
+
+    from memlineage.cli.rendering import words
+
+    return Text("\n").join([words(name, "cyan"), words(request, "cyan")])
+
+
+def _rules(one: Change) -> Text:
     from rich.text import Text
 
     from memlineage.cli.rendering import words
 
     moved = [words(f"−{name}", "red") for name in one.ended] + [words(f"+{name}", "green") for name in one.began]
-    return Text(" ").join(moved or [words(name) for name in one.determining])
+    return Text("\n").join(moved or [words(name) for name in one.determining])
 
 
 def register(policy: typer.Typer, *, panel: str) -> None:
