@@ -6,6 +6,7 @@
 import enum
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,11 @@ def panel(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or ""
 
 
+def wrapped(text: str) -> str:
+    """The paragraphs of a help page, in lines of this repository."""
+    return "\n\n".join(textwrap.fill(part, 116, break_on_hyphens=False) for part in text.split("\n\n"))
+
+
 def cli_page() -> str:
     every = list(commands(typer.main.get_command(app)))
     shared: dict[str, dict[str, Any]] = {heading: {} for heading in SHARED}
@@ -133,7 +139,7 @@ def cli_page() -> str:
         if group != heading:
             heading = group
             parts.append(f"## {heading}\n")
-        parts.append(f"### `{' '.join(path)}`\n\n`{usage(path, command)}`\n\n{command.help}\n")
+        parts.append(f"### `{' '.join(path)}`\n\n`{usage(path, command)}`\n\n{wrapped(command.help)}\n")
         own = [p for p in command.params if panel(p) not in shared and p.name != "help"]
         if own:
             parts.append(table(own) + "\n")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,15 @@ def test_tables_and_panels_keep_within_the_width(desk: Any, trip: dict[str, str]
     for words in (("list",), ("get", trip["plan"]), ("history", trip["city"])):
         shown = desk.run(*words, env={"COLUMNS": width})
         assert max(map(len, shown.splitlines())) <= int(width)
+
+
+@pytest.mark.parametrize("path", [("policy", "test"), ("policy", "conflicts"), ("policy", "simulate")])
+def test_a_help_page_breaks_lines_only_where_the_terminal_ends(desk: Any, path: tuple[str, ...]) -> None:
+    page = desk.type(*path, "--help", env={"COLUMNS": "80"}).stdout.partition("╭")[0]
+    lines = [line.strip() for line in page.splitlines()]
+    broken = [(line, following) for line, following in pairwise(lines) if line and following]
+    assert broken
+    assert all(len(line) + 1 + len(following.split()[0]) > 78 for line, following in broken)
 
 
 def test_help_and_version_need_no_memory(desk: Any) -> None:

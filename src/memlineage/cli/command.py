@@ -49,11 +49,16 @@ def command(app: typer.Typer, name: str, *, panel: str) -> Callable[[Callable[P,
         shown = cast("Any", run)
         shown.__signature__ = inspect.Signature(parameters)
         shown.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        shown.__doc__ = function.__doc__
+        shown.__doc__ = _flowing(function.__doc__ or "")
         app.command(name, rich_help_panel=panel)(run)
         return function
 
     return register
+
+
+def _flowing(doc: str) -> str:
+    """A docstring whose paragraphs are one line each, so that a terminal breaks them where it ends."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(doc).split("\n\n"))
 
 
 def _groups(function: Callable[..., Any]) -> dict[str, type[Any]]:
