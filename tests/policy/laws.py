@@ -273,6 +273,7 @@ Law = tuple[dict[str, SearchStrategy[Any]], Callable[..., list[str]]]
 _PICK: Final = st.integers(0, 8)
 _LAYER: Final = st.sampled_from(LAYERS)
 _NO_BUDGET: Final = st.none()
+_FETCHED: Final = drawn_rules(13, 100, "deactivate_and_trigger_refresh", "withhold", severity="soft", mode="enforce")
 _SCENE: Final = scenes()
 LAWS: Final[dict[str, Law]] = {
     "a hard deny stands": (
@@ -288,6 +289,13 @@ LAWS: Final[dict[str, Law]] = {
         {
             "scene": scenes("global", pool=ANY[0] | STALE),
             "narrow": documents("domain:d", "n", pool=ANY[1] | STALE | LENIENT),
+        },
+        a_narrower_layer_only_tightens,
+    ),
+    "a domain buys no acceptance": (
+        {
+            "scene": scenes("global", pool=_FETCHED, budget=LIMITED),
+            "narrow": documents("domain:d", "n", least=1, pool=_FETCHED),
         },
         a_narrower_layer_only_tightens,
     ),

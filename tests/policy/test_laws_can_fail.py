@@ -107,8 +107,8 @@ def forever(rule: Rule, facts: Facts) -> bool:
 class _FirstOf:
     """Takes the effect of the rule that comes first, not the most severe."""
 
-    def __call__(self, effects: Any, *, default: Effect) -> Effect:
-        return next(iter(effects), default)
+    def __call__(self, effects: Any, *others: Any, **default: Effect) -> Any:
+        return max(effects, *others) if others else next(iter(effects), default.get("default"))
 
 
 def the_dear_is_affordable(self: Budget, cost: float) -> bool:
@@ -177,7 +177,7 @@ MUTANTS: Final[dict[str, tuple[object, str, object, str]]] = {
     "the order of documents is kept": (Rule, "order", _BY_NAME_ALONE, "order does not matter"),
     "a domain may permit": (Layer, "covers", lambda self, other: True, "a domain only tightens"),
     "a session may permit": (Layer, "covers", lambda self, other: True, "a session only tightens"),
-    "a dear domain buys acceptance": (combining, "_broadest", the_narrowest, "a domain only tightens"),
+    "a dear domain buys acceptance": (combining, "_broadest", the_narrowest, "a domain buys no acceptance"),
     "a session improves the score": (combining, "_share_kept", the_session_counts_alone, "a session only tightens"),
     "a domain improves the score": (combining, "_share_kept", the_session_counts_alone, "a domain only tightens"),
     "a shadow flags": (combining, "Mode", _SHADOWS_WARN, "what is only tried changes nothing"),
