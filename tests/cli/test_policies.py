@@ -120,6 +120,13 @@ def test_a_refusal_is_logged_and_explained_by_its_short_id(desk: Any, trip: dict
     assert (result.exit_code, "only users, the host, the owner" in result.stdout) == (0, True)
 
 
+def test_what_a_rule_in_shadow_mode_would_have_done_is_listed(desk: Any, tmp_path: Path) -> None:
+    rules = tmp_path / "trial.yaml"
+    rules.write_text("rules: [{name: no_web, on: write, action: deny, mode: shadow}]\n", encoding="utf-8")
+    desk.store("carry cash", "--policies", str(rules))
+    assert "no_web would deny (shadow)" in desk.type("decisions", "--db", str(desk.file)).stdout
+
+
 def test_decisions_come_newest_first_and_bounded(desk: Any, trip: dict[str, str]) -> None:
     result = desk.type("decisions", "--db", str(desk.file), "--limit", "2", "--json")
     logged = json.loads(result.stdout)["decisions"]

@@ -104,12 +104,14 @@ def decision_table(decisions: Sequence[dict[str, Any]]) -> Table:
 
 
 def _why(decision: dict[str, Any]) -> Text:
-    """The determining rule and its reason; nothing where no rule was needed."""
-    if not decision["determining"]:
-        return Text("")
-    rule = decision["determining"][0]
-    reason = next((said for said in decision["reasons"] if said.startswith(rule)), "").removeprefix(f"{rule}: ")
-    return Text.assemble(words(rule, "yellow"), "  ", words(reason))
+    """The determining rule and its reason, and what rules in shadow mode would have done; else nothing."""
+    lines = []
+    if decision["determining"]:
+        rule = decision["determining"][0]
+        reason = next((said for said in decision["reasons"] if said.startswith(rule)), "").removeprefix(f"{rule}: ")
+        lines.append(Text.assemble(words(rule, "yellow"), "  ", words(reason)))
+    lines += [words(f"{tried['rule']} would {tried['action']} (shadow)", "dim") for tried in decision["shadow"]]
+    return Text("\n").join(lines)
 
 
 def decided_at(decision: str) -> datetime:
