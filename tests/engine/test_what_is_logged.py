@@ -292,7 +292,11 @@ def test_whatever_a_redacting_function_returns_is_written() -> None:
         assert "other" not in {line["id"] for line in rows(memory)}
 
 
-@pytest.mark.parametrize("answer", [RuntimeError("no"), "a text", 7])
+ODD: tuple[Any, ...] = ("\ud800", object())
+UNWRITABLE = [ml.Decision(id="1", effect=ml.Effect.DENY, action="", revision="", reasons=(text,)) for text in ODD]
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("no"), "a text", 7, *UNWRITABLE])
 def test_a_redacting_function_that_fails_leaves_the_bare_fact(answer: Any) -> None:
     def redact(decision: ml.Decision) -> ml.Decision | None:
         if isinstance(answer, Exception):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from memlineage.errors import InvalidInputError, QuotaError
-from memlineage.model.content import check_name
+from memlineage.model.content import MAX_NAME, check_name, check_plain
 from memlineage.model.scope import Visibility
 from memlineage.model.time import SECOND_US, SKEW_US, iso, offset_minutes, to_us
 
@@ -22,6 +22,7 @@ __all__ = [
     "check_instant",
     "check_json",
     "check_mapping",
+    "check_purpose",
     "check_said",
     "check_seconds",
     "check_tags",
@@ -86,6 +87,15 @@ def check_yes(value: Any, *, name: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise InvalidInputError(f"{name}={value!r:.80} must be True or False")
     return value
+
+
+def check_purpose(purpose: Any) -> str:
+    """What a read is for, in a word. It may be empty, as any other that no rule names."""
+    if not isinstance(purpose, str):
+        raise InvalidInputError(f"purpose must be text, not {type(purpose).__name__}")
+    if len(purpose) > MAX_NAME:
+        raise QuotaError(f"purpose has {len(purpose):,} characters; the limit is {MAX_NAME:,}: give it a short name")
+    return check_plain(str(purpose), name="purpose")
 
 
 def check_count(value: Any, *, name: str, least: int) -> int:

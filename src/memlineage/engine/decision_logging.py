@@ -96,9 +96,11 @@ def row_of(line: Line, options: DecisionLogging) -> Row | None:
     """What the table gets; None for nothing."""
     decision, asked = line.decision, line.asked
     if options.redact is not None:
-        failed, found = True, None
+        found, failed = None, True
         with suppress(Exception):  # whatever it raises, less is written, not more
-            found, failed = options.redact(decision), False
+            found = options.redact(decision)
+            msgspec.json.encode(found)  # what cannot be written would fail every write from here on
+            failed = False
         if failed or not isinstance(found, Decision | None):
             return _row(line.at_us, _bare(decision), None)
         if found is None:
