@@ -415,6 +415,42 @@ def test_why_answers_as_the_request_itself_is_answered(policy: Path, who: str, w
         assert (foreseen.effect, list(foreseen.determining)) == made
 
 
+def test_what_time_alone_has_decided_is_not_decided_again_by_why() -> None:
+    age = [{"time_since": "lineage.timestamp"}, ">", 60]
+    old = {"name": "old", "on": "read", "action": "withhold", "condition": age}
+    clock = Clock()
+    logging = DecisionLogging(reads="all")
+    with open_memory(policies=[{"rules": [old]}], clock=clock, decision_log=logging) as memory:
+        scope = memory.scope(user="alice")
+        unit = scope.store("The train leaves at nine")
+        clock.advance(hours=1)
+        assert scope.get(unit).status == "expired"  # looking is allowed, and shows that
+        told = last(memory)
+        assert (told.decision.effect, told.again and told.again.effect) == ("allow", "allow")
+        assert scope.why(unit, inspecting=True).decision.effect == "allow"
+        assert scope.why(unit).decision.effect == "withhold"
+        scope.restore(unit, reason="still so")
+        [decision] = scope.retrieve("train").decisions.values()
+        told = memory.explain_decision(decision.id)
+        assert (decision.effect, told.again and told.again.effect) == ("allow", "allow")
+        assert scope.why(unit).decision.effect == "allow"
+
+
+def test_what_was_found_afterwards_is_in_what_is_decided_again(policy: Path) -> None:
+    with open_memory(policies=[policy], background=False) as memory:
+        scope = memory.scope(user="alice")
+        unit = scope.store("Oki")
+        [before] = scope.retrieve("Oki").decisions.values()
+        memory.catch_up()
+        [after] = scope.retrieve("Oki").decisions.values()
+        assert [(d.effect, d.flags) for d in (before, after)] == [("allow", ()), ("flag", ("late",))]
+        for decision in (before, after):
+            again = memory.explain_decision(decision.id).again
+            assert again is not None
+            assert (again.effect, again.flags) == (decision.effect, decision.flags)
+        assert scope.why(unit).decision.flags == ("late",)
+
+
 def test_what_cannot_be_asked_ahead_is_named(policy: Path) -> None:
     with open_memory(policies=[policy]) as memory:
         scope = memory.scope(user="alice")

@@ -36,6 +36,7 @@ FORESEEN: Final = tuple(
 """Requests about one unit that can be asked about ahead."""
 _MOVING: Final = (*sorted(CHANGING), *(f"lineage.{name}" for name in LINEAGE))
 _LAST: Final = "SELECT max(ts_us) FROM event"
+_FOUND: Final = "SELECT rule FROM finding WHERE n = ?1 AND at_us <= ?2 ORDER BY rule"
 _WRITTEN_THEN: Final = (
     "SELECT v.n FROM version v JOIN unit u ON u.u = v.u WHERE u.id = ?1 AND v.recorded_us = ?2 AND v.version > ?3"
 )
@@ -51,6 +52,8 @@ class AskedAgain(msgspec.Struct, frozen=True):
         budget: what it may cost.
         of_today: names of facts that are as they are now, while the answer is older; empty if nothing has changed.
         unknown: what was not kept, and is therefore not known now, in words.
+        ageless: whether it is decided without what time alone has decided already.
+        findings: rules in async mode that had put a flag on the version.
     """
 
     request: Request
@@ -58,6 +61,8 @@ class AskedAgain(msgspec.Struct, frozen=True):
     budget: Budget | None = None
     of_today: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    ageless: bool = False
+    findings: tuple[str, ...] = ()
 
 
 class _Instead(Mapping[str, Any]):
@@ -90,6 +95,8 @@ def asked_again(snapshot: Snapshot, decision: Decision, asked: Asked) -> AskedAg
     request = Request(action=asked.action, unit=decision.unit, domain=asked.domain, session=asked.session)
     context, unknown = _context(asked)
     facts: Facts | str
+    if asked.action == Verb.READ:
+        return _read_again(snapshot, then, decision, asked, request, context)
     if asked.action == Verb.ACT:
         place = {name: context.get(name) for name in ("tenant", "user", "agent", "session")}
         return AskedAgain(request, Facts(unit=place, context=context, now_us=asked.now_us), None, (), unknown)
@@ -102,9 +109,32 @@ def asked_again(snapshot: Snapshot, decision: Decision, asked: Asked) -> AskedAg
         facts = _of_stored(then, decision, asked, context)
     if isinstance(facts, str):
         return facts
-    changed = snapshot.connection.execute(_LAST).get > asked.now_us
-    of_today = _MOVING if changed and asked.action not in (Verb.WRITE, Verb.UPDATE) else ()
+    of_today = () if asked.action in (Verb.WRITE, Verb.UPDATE) else _of_today(snapshot, asked)
     return AskedAgain(request, facts, asked.budget, of_today, unknown)
+
+
+def _read_again(
+    snapshot: Snapshot, then: Snapshot, decision: Decision, asked: Asked, request: Request, context: dict[str, Any]
+) -> AskedAgain | str:
+    facts = _of_stored(then, decision, asked, context)
+    n = _n_of(then, decision.unit)
+    if isinstance(facts, str) or n is None:
+        return facts if isinstance(facts, str) else _gone(decision.unit)
+    return AskedAgain(
+        request, facts, asked.budget, _of_today(snapshot, asked),
+        ageless=bool(context.get("inspecting")) or then.unit(n).waived,
+        findings=_found_by(then, n),
+    )  # fmt: skip
+
+
+def _of_today(snapshot: Snapshot, asked: Asked) -> tuple[str, ...]:
+    return _MOVING if snapshot.connection.execute(_LAST).get > asked.now_us else ()
+
+
+def _found_by(snapshot: Snapshot, n: int) -> tuple[str, ...]:
+    """The rules in async mode that had put a flag on a version by the moment of this snapshot."""
+    found = snapshot.connection.execute(_FOUND, (n, snapshot.now_us))
+    return tuple(rule for (rule,) in found)
 
 
 def _context(asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -203,13 +233,15 @@ def foreseen(
 ) -> AskedAgain:
     """What policy would be asked if somebody made this request now."""
     unit = snapshot.unit(known.n)
-    about = None
+    about, ageless = None, False
+    findings: tuple[str, ...] = ()
     if wish.action == Verb.READ:
         reading: Reading = enforcement.reading(
             acting, snapshot, purpose=wish.purpose, inspecting=wish.inspecting, critical=wish.critical,
             budget=wish.budget,
         )  # fmt: skip
         facts = enforcement.facts_of_read(reading, unit, known.n, refresh_cost)
+        ageless, findings = reading.context["inspecting"] or unit.waived, _found_by(snapshot, known.n)
     else:
         speaks = wish.action == Verb.UPDATE
         principal = acting.speaker(wish.by) if speaks else acting.decider(wish.by)
@@ -220,7 +252,8 @@ def foreseen(
         if speaks:
             about = str(unit.ref)
             facts = _of_update(snapshot, acting, known, unit, principal, context)
-    return AskedAgain(Request(action=wish.action, unit=about, domain=acting.domain), facts, wish.budget)
+    request = Request(action=wish.action, unit=about, domain=acting.domain)
+    return AskedAgain(request, facts, wish.budget, ageless=ageless, findings=findings)
 
 
 def _of_update(

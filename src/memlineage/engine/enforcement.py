@@ -14,6 +14,7 @@ import msgspec
 from memlineage.engine.acting import Acting
 from memlineage.engine.admission import Admission, Protection
 from memlineage.engine.asking import Asked
+from memlineage.engine.checks import check_purpose, check_yes
 from memlineage.engine.core import Core
 from memlineage.engine.facts import LineageFacts, kept_facts, new_facts, unit_facts
 from memlineage.engine.generation import Generation
@@ -30,7 +31,7 @@ from memlineage.store.names import Names
 from memlineage.store.records import NewVersion
 from memlineage.store.tasks import any_findings, findings_of
 
-__all__ = ["Enforcement", "Reading", "as_enforced", "background", "within_walls"]
+__all__ = ["Enforcement", "Reading", "as_enforced", "background", "flagged", "within_walls"]
 
 WALLS = "walls"
 """Name of the built-in rule that no document can lift."""
@@ -91,9 +92,9 @@ class Enforcement:
     ) -> Reading:
         """Who reads, and how: what is the same for every unit that is looked at."""
         context = self.context(snapshot.generation, acting, acting.decider(None), snapshot.names, unit=None) | {
-            "purpose": purpose,
-            "inspecting": inspecting,
-            "critical": critical,
+            "purpose": None if purpose is None else check_purpose(purpose),
+            "inspecting": check_yes(inspecting, name="inspecting"),
+            "critical": check_yes(critical, name="critical"),
         }
         if budget is not None:
             context["budget"] = budget.max_cost
@@ -114,7 +115,7 @@ class Enforcement:
             self._core.later.read(n, decision, Asked.of(_request(acting, "read", facts), facts))
         decision = as_enforced(decision)
         if reading.any_findings:
-            decision = _flagged(decision, findings_of(snapshot.connection, n))
+            decision = flagged(decision, findings_of(snapshot.connection, n))
         asked = Asked(
             action="read", now_us=snapshot.now_us, domain=acting.domain, context=facts.context, budget=reading.budget
         )
@@ -295,7 +296,7 @@ def _request(acting: Acting, verb: str, facts: Facts) -> Request:
     return Request(action=verb, domain=acting.domain, unit=about)
 
 
-def _flagged(decision: Decision, findings: tuple[str, ...]) -> Decision:
+def flagged(decision: Decision, findings: tuple[str, ...]) -> Decision:
     """What rules in async mode found is shown with the unit, where it is shown."""
     if not findings or not decision.allowed:
         return decision

@@ -15,7 +15,7 @@ from memlineage.engine.core import Core
 from memlineage.engine.decision_explanation import DecisionExplanation, RuleTold, ScorePart, WhatCame
 from memlineage.engine.decision_logging import told_of
 from memlineage.engine.decision_words import WORDS
-from memlineage.engine.enforcement import Enforcement, as_enforced, within_walls
+from memlineage.engine.enforcement import Enforcement, as_enforced, flagged, within_walls
 from memlineage.engine.inputs import Target
 from memlineage.engine.past import past_policies
 from memlineage.engine.refreshing import Refreshing
@@ -23,7 +23,7 @@ from memlineage.engine.snapshot import Snapshot
 from memlineage.errors import InvalidInputError, UnknownUnitError
 from memlineage.model.ids import parse_ref
 from memlineage.model.time import from_us
-from memlineage.policy import Decision, Facts, Mode, ObligationKind, PolicySet, Rule, Severity, Verb, judge
+from memlineage.policy import Decision, Mode, ObligationKind, PolicySet, Rule, Severity, Verb, judge, without_age_rules
 from memlineage.policy.combining import in_force
 
 __all__ = ["Explaining"]
@@ -84,7 +84,7 @@ class Explaining:
             cost = sum(item.cost for item in self._refreshing.stale_behind(snapshot, known.n, unit))
             again = foreseen(self._enforcement, snapshot, acting, known, wish, cost or self._refreshing.price(unit))
             why = _why(snapshot.generation.policies, again)
-            decision = _enforced(why.decision, again.facts)
+            decision = _enforced(why.decision, again)
             found = _Found(snapshot.now_us, msgspec.structs.replace(decision, unit=str(unit.ref)), "ahead")
             told = self._told(snapshot, found, snapshot.generation.policies, again, lang)
             return msgspec.structs.replace(told, why=why, again=decision)
@@ -124,7 +124,7 @@ class Explaining:
             return msgspec.structs.replace(told, hindrance=str(again))
         why = _why(policies, again)
         return msgspec.structs.replace(
-            told, why=why, again=_enforced(why.decision, again.facts), of_today=again.of_today, unknown=again.unknown
+            told, why=why, again=_enforced(why.decision, again), of_today=again.of_today, unknown=again.unknown
         )
 
     def _told(
@@ -166,11 +166,14 @@ def _logged(at_us: int, body: bytes, asked: bytes | None) -> _Found:
 def _why(policies: PolicySet, again: AskedAgain) -> Any:
     from memlineage.policy.trying.why import why  # asked for seldom
 
-    return why(policies, again.request, again.facts, again.budget)
+    deciding = without_age_rules(policies) if again.ageless else policies
+    return why(deciding, again.request, again.facts, again.budget)
 
 
-def _enforced(decision: Decision, facts: Facts) -> Decision:
-    return as_enforced(decision) if decision.action in (Verb.READ, Verb.ACT) else within_walls(decision, facts)
+def _enforced(decision: Decision, again: AskedAgain) -> Decision:
+    if decision.action not in (Verb.READ, Verb.ACT):
+        return within_walls(decision, again.facts)
+    return flagged(as_enforced(decision), again.findings)
 
 
 def _rule_told(name: str, rule: Rule | None, decision: Decision) -> RuleTold:
