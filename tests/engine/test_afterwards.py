@@ -121,6 +121,51 @@ def test_reading_puts_off_too_and_not_twice_a_minute():
         assert scope.list()[0].flags == ("late",)
 
 
+ADS = [{"context": "purpose"}, "==", "ads"]
+
+
+def test_who_reads_for_something_else_first_hides_nothing():
+    with opened(rule("quarantine", on="read", condition=ADS)) as memory:
+        scope = memory.scope(user="alice")
+        unit = scope.store("the train leaves at nine")
+        scope.retrieve("train", purpose="trip")
+        assert memory.catch_up() == ml.CaughtUp(judged=1)
+        scope.retrieve("train", purpose="trip")
+        scope.retrieve("train", purpose="ads")
+        assert memory.catch_up() == ml.CaughtUp(judged=1, quarantined=1)
+        assert scope.get(unit).status == "quarantined"
+
+
+def test_what_was_judged_by_an_earlier_policy_is_judged_again():
+    with opened(rule("flag", on="read", condition=[{"context": "purpose"}, "==", "trip"])) as memory:
+        scope = memory.scope(user="alice")
+        unit = scope.store("the train leaves at nine")
+        scope.retrieve("train", purpose="ads")
+        assert memory.catch_up() == ml.CaughtUp(judged=1)
+        memory.reload([{"rules": [rule("flag", on="read", condition=ADS)]}])
+        scope.retrieve("train", purpose="ads")
+        assert memory.catch_up() == ml.CaughtUp(judged=1, flagged=1)
+        assert scope.get(unit).flags == ("late",)
+
+
+def test_a_read_that_could_not_be_written_down_is_asked_again(monkeypatch):
+    with opened(rule("flag", on="read")) as memory:
+        scope = memory.scope(user="alice")
+        unit = scope.store("the train leaves at nine")
+        scope.retrieve("train")
+        with monkeypatch.context() as patched:
+            patched.setattr(later, "MOST_TASKS", 0)
+            assert memory.catch_up() == ml.CaughtUp()
+        scope.retrieve("train")
+        with monkeypatch.context() as patched:
+            patched.setattr(memory._parts.afterwards, "_judge", lambda *_: (_ for _ in ()).throw(ml.StoreError("full")))
+            with pytest.raises(ml.StoreError, match="full"):
+                memory.catch_up()
+        scope.retrieve("train")
+        assert memory.catch_up() == ml.CaughtUp(judged=1, flagged=1)
+        assert scope.get(unit).flags == ("late",)
+
+
 def test_an_age_is_judged_as_of_the_answer_however_late_that_is():
     now = datetime(2026, 3, 1, tzinfo=UTC)
     old = [{"time_since": "lineage.timestamp"}, ">", "1h"]
@@ -229,6 +274,41 @@ def test_a_thread_of_the_memory_does_it_by_itself(place, tmp_path):
         units = [scope.store(f"page {n}", creator="tool:web") for n in range(50)]
         until(lambda: all(scope.get(unit).status == "quarantined" for unit in units))
     assert not [thread for thread in threading.enumerate() if thread.name == "memlineage-afterwards"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_clock_that_failed_once_does_not_end_what_happens_afterwards(tmp_path):
+    failures = []
+
+    def clock() -> datetime:
+        if threading.current_thread().name == "memlineage-afterwards" and not failures:
+            failures.append("no time")
+            raise OSError(failures[0])
+        return datetime.now(UTC)
+
+    with opened(rule("flag", on="write"), path=tmp_path / "m.db", background=True, clock=clock) as memory:
+        scope = memory.scope(user="alice")
+        first = scope.store("one")
+        until(lambda: failures and memory._parts.afterwards._thread.is_alive() is False)
+        second = scope.store("two")
+        until(lambda: [scope.get(unit).flags for unit in (first, second)] == [("late",)] * 2)
+
+
+def test_a_memory_can_be_closed_by_what_runs_in_its_thread(tmp_path):
+    done = []
+
+    def clock() -> datetime:
+        if threading.current_thread().name == "memlineage-afterwards" and not done:
+            done.append("closing")
+            memory.close()
+            done.append("closed")
+        return datetime.now(UTC)
+
+    memory = opened(rule("flag", on="write"), path=tmp_path / "m.db", background=True, clock=clock)
+    memory.scope(user="alice").store("one")
+    until(lambda: len(done) == 2)
+    memory.close()
+    until(lambda: not any(thread.name == "memlineage-afterwards" for thread in threading.enumerate()))
 
 
 def test_without_rules_in_async_mode_no_thread_starts():

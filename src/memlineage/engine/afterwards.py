@@ -69,17 +69,20 @@ class Afterwards:
             self._begin()
 
     def _begin(self) -> None:
+        """Start the thread if there is none, or none any more: what a clock raised, say, has ended it."""
         with self._starting:
-            if self._thread is None and not self._stopped.is_set():
+            if (self._thread is None or not self._thread.is_alive()) and not self._stopped.is_set():
                 self._thread = threading.Thread(target=self._run, name="memlineage-afterwards", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """End the thread once it has done what it is at, and do the last few tasks that wait."""
+        """End the thread once it has done what it is at, and do the last few tasks that wait. What runs in the thread
+        itself ends it no sooner than it returns.
+        """
         with self._starting:
             self._stopped.set()
             thread = self._thread
-        if thread is None:
+        if thread in (None, threading.current_thread()):
             return
         self._core.later.wake()
         thread.join()
@@ -118,7 +121,7 @@ class Afterwards:
             return done
         stale: list[tuple[Task, Stale]] = []
         with self._core.write() as writer:
-            self._core.later.write_down(writer.connection)
+            read = self._core.later.write_down(writer.connection)
             for task in free_tasks(writer.connection, writer.now_us, size):
                 done["judged"] += 1
                 if task.holder is None:
@@ -130,6 +133,7 @@ class Afterwards:
                 token, until = os.urandom(6).hex(), writer.now_us + _LEASE_US
                 writer.connection.execute(QUERIES["lease_task"], (task.t, token, until))
                 stale.append((task, wanted))
+        self._core.later.written_down(read)
         for task, wanted in stale:
             done["refreshed"] += self._refreshing.refresh(wanted)
             with self._core.database.writing() as connection:

@@ -2,14 +2,18 @@
 
 A write puts its task into its own transaction: what is stored is judged, whatever happens to this process. A read
 writes nothing; what it would have judged waits here until it is written down, and is asked again by the next read if
-that comes to nothing. The same version is not judged by the same rules twice within a minute.
+that comes to nothing. The same version is not judged by the same rules twice within a minute, if the same was asked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Final
+
+import msgspec
 
 from memlineage.engine.asking import Asked
 from memlineage.policy import Decision
@@ -25,7 +29,10 @@ _HELD: Final = 1_000
 _AGAIN_US: Final = 60_000_000
 _REMEMBERED: Final = 10_000
 
-_Key = tuple[int, tuple[str, ...]]
+_Key = tuple[int, str, bytes]
+"""A version, the revision of the policy that its reading was answered by, and a hash of what was asked, but for the
+instant: a rule that looks at who reads, or what for, is not done with what it said of another reader.
+"""
 
 
 class Later:
@@ -69,7 +76,7 @@ class Later:
 
     def read(self, n: int, decision: Decision, asked: Asked) -> None:
         """A version was read, and rules in async mode may be about that."""
-        key = (n, tuple(trial.rule for trial in decision.deferred))
+        key = (n, decision.revision, hashlib.sha256(msgspec.structs.replace(asked, now_us=0).encode()).digest())
         with self._changed:
             last = self._judged.get(key)
             if key in self._read or (last is not None and last <= asked.now_us < last + _AGAIN_US):
@@ -79,15 +86,23 @@ class Later:
             self._read[key] = (n, asked.now_us, decision.id, asked.encode())
         self.wake()
 
-    def write_down(self, connection: Connection) -> None:
-        """Make tasks of what was read, in the caller's transaction."""
+    def write_down(self, connection: Connection) -> Mapping[_Key, int]:
+        """Make tasks of what was read, in the caller's transaction, as far as there is room for them; returns which,
+        for `written_down`.
+        """
         with self._changed:
             waiting, self._read = self._read, {}
+        room = max(0, MOST_TASKS - tasks_waiting(connection)) if waiting else 0
+        rows = dict(islice(waiting.items(), room))
+        connection.executemany(QUERIES["put_task"], list(rows.values()))
+        return {key: row[1] for key, row in rows.items()}
+
+    def written_down(self, judged: Mapping[_Key, int]) -> None:
+        """These are tasks: the transaction was committed."""
+        with self._changed:
             if len(self._judged) > _REMEMBERED:
                 self._judged.clear()
-            self._judged.update((key, row[1]) for key, row in waiting.items())
-        room = MOST_TASKS - tasks_waiting(connection) if waiting else 0
-        connection.executemany(QUERIES["put_task"], list(waiting.values())[: max(0, room)])
+            self._judged.update(judged)
 
     @property
     def reads_wait(self) -> bool:
