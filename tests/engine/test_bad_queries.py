@@ -137,6 +137,12 @@ BAD_READS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a person that is no principal": lambda w: w.trip.invalidate(w.plan, by="alice"),
     "a restoration of nothing": lambda w: w.trip.restore(w.plan),
     "a restoration of what is not held": lambda w: w.trip.restore(w.plan, cause="invalid"),
+    "a purpose with a lone surrogate": lambda w: w.trip.retrieve("run", purpose="\ud800"),
+    "a purpose that is no text": lambda w: w.trip.retrieve("run", purpose=object()),
+    "a purpose that is a story": lambda w: w.trip.retrieve("run", purpose="x" * 513),
+    "critical in words": lambda w: w.trip.retrieve("run", critical="\ud800"),
+    "a domain with a lone surrogate": lambda w: w.memory.scope(user="alice", domain="\ud800"),
+    "a domain that is no text": lambda w: w.memory.scope(user="alice", domain=7),
     "a cause that does not exist": lambda w: w.trip.restore(w.plan, cause="tired"),
     "support by nothing": lambda w: w.trip.corroborate(w.plan, depends_on=[]),
     "support by something weak": lambda w: w.trip.corroborate(w.plan, depends_on={w.runs[1]: 0.4}),
@@ -190,6 +196,21 @@ def test_reading_without_a_scope_is_refused(world: SimpleNamespace) -> None:
             world.memory.scope(**walls)
     with pytest.raises(ml.ScopeRequiredError, match="tenant"):
         world.memory.scope(user="alice", tenant=None)
+
+
+def test_two_threads_may_close_a_memory_at_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = world.memory._core
+    write_log = core.write_log
+
+    def closed_meanwhile() -> None:
+        core.database.close()
+        write_log()
+
+    world.memory.reload([{"rules": [{"name": "hide", "on": "read", "action": "withhold"}]}])
+    assert not world.trip.list()
+    assert core.log.waiting
+    monkeypatch.setattr(core, "write_log", closed_meanwhile)
+    world.memory.close()
 
 
 def test_a_closed_memory_says_so(world: SimpleNamespace) -> None:

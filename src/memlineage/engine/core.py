@@ -160,6 +160,14 @@ class Core:
         with self._transaction():
             pass
 
+    def write_last_log(self) -> None:
+        """The same before closing, unless another thread has closed the store meanwhile."""
+        try:
+            self.write_log()
+        except StoreError:
+            if not self.database.closed:
+                raise
+
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """A transaction that takes along the decisions that wait. If it fails, they wait on."""

@@ -136,7 +136,8 @@ class Memory:
         restrict. Raises `ScopeRequiredError` without a user or an agent.
         """
         walls = Walls.make(tenant=tenant, user=user, agent=agent, session=session)
-        return Scope(self._parts, Acting(scope=walls, domain=domain))
+        named = None if domain is None else check_name(domain, name="domain")
+        return Scope(self._parts, Acting(scope=walls, domain=named))
 
     # The operator's verbs --------------------------------------------------------------------------------------
 
@@ -402,14 +403,14 @@ class Memory:
         return self._core.database.path
 
     def close(self) -> None:
-        """Close the store; decisions that still wait are written first."""
+        """Close the store; decisions that still wait are written first. Several threads may close it at once."""
         try:
             for watch in tuple(self._reloading.watches):
                 watch.stop()
             if not self._core.database.inherited:
                 self._parts.afterwards.stop()
             if self._core.log.waiting and not self._core.database.inherited:
-                self._core.write_log()
+                self._core.write_last_log()
         finally:
             self._core.database.close()
 

@@ -245,6 +245,11 @@ class Database:
             self._hold.release()
 
     @property
+    def closed(self) -> bool:
+        """Whether it was closed here."""
+        return self._closed
+
+    @property
     def inherited(self) -> bool:
         """Whether a parent process opened it, before it forked this one."""
         return self._hold.inherited
