@@ -10,7 +10,7 @@ import pytest
 
 import memlineage.policy
 from memlineage.errors import MemLineageError, PolicyDocumentError
-from memlineage.policy import Document, read
+from memlineage.policy import Document, PolicySet, read
 
 PACKAGE = Path(memlineage.policy.__file__).parent
 
@@ -315,3 +315,13 @@ def test_names_that_look_the_same_are_the_same():
         assert [fault.code for fault in faults_of(text)] == ["duplicate_key"]
     rules = f"rules: [{{name: {composed}, action: deny}}, {{name: {apart}, action: deny}}]"
     assert [fault.code for fault in faults_of(rules)] == ["duplicate_name"]
+
+
+def test_two_rules_that_find_things_afterwards_do_not_share_a_name():
+    late = {"name": "late", "on": "read", "mode": "async", "action": "flag"}
+    layers = [{"layer": f"domain:{name}", "rules": [late]} for name in ("bank", "travel")]
+    documents = [Document.from_dict(layer) for layer in layers]
+    with pytest.raises(PolicyDocumentError, match=r"domain:travel also stands in .* kept by name; rename one"):
+        PolicySet.of(*documents)
+    now = Document.from_dict({**layers[1], "rules": [{**late, "mode": "enforce"}]})
+    assert len(PolicySet.of(documents[0], now).rules) == 2

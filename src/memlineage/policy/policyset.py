@@ -15,7 +15,7 @@ from memlineage.policy.kinds import INTEGRITY_NAMES
 from memlineage.policy.language.document import Document
 from memlineage.policy.language.faults import Fault, refuse
 from memlineage.policy.language.rules import fields_of
-from memlineage.policy.rule import CAUSING, Rule, SensitiveAction, Verb
+from memlineage.policy.rule import CAUSING, Mode, Rule, SensitiveAction, Verb
 
 __all__ = ["PolicySet"]
 
@@ -152,11 +152,14 @@ def _fault(rule: Rule, code: str, message: str) -> Fault:
 
 def _doubles(rules: tuple[Rule, ...]) -> Iterable[Fault]:
     seen: dict[tuple[Any, ...], Rule] = {}
+    late: dict[str, Rule] = {}
     for rule in rules:
-        other = seen.setdefault((rule.layer, rule.name), rule)
+        other, why = seen.setdefault((rule.layer, rule.name), rule), ""
+        if other is rule and rule.mode is Mode.ASYNC:
+            other, why = late.setdefault(rule.name, rule), " in async mode, and what such rules find is kept by name"
         if other is not rule:
             where = other.place.source if other.place else "another document"
-            message = f"rule {rule.name!r} of layer {rule.layer} also stands in {where}; rename one of them"
+            message = f"rule {rule.name!r} of layer {rule.layer} also stands in {where}{why}; rename one of them"
             yield _fault(rule, "duplicate_name", message)
 
 
