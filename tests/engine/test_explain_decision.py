@@ -153,6 +153,17 @@ def test_a_refusal_by_what_no_document_can_lift_says_so(policy: Path) -> None:
         assert told.again.effect == "deny"
 
 
+def test_nothing_is_said_to_be_enough_where_no_document_can_lift_what_refused(policy: Path) -> None:
+    rules = {"rules": [{"name": "no_pay", "on": "act", "action": "deny", "target": {"tools": ["pay"]}}]}
+    with open_memory(policies=[rules]) as memory:
+        scope = memory.scope(user="alice")
+        told = memory.explain_decision(scope.authorize("pay", {"iban": "DE00"}).id)
+        assert [rule.layer for rule in told.rules] == ["built in", "global"]
+        assert "it would be" not in told.text(why_not=True)
+        grounded = scope.authorize("pay", {"iban": "DE00"}, justification=[scope.store("Pay to DE00")])
+        assert "it would be allow without no_pay" in memory.explain_decision(grounded.id).text(why_not=True)
+
+
 def test_of_an_action_the_arguments_are_not_known_unless_they_were_logged(policy: Path) -> None:
     for kept, unknown in (("names", ("what the arguments held",)), ("values", ())):
         options = DecisionLogging(arguments=kept)  # type: ignore[arg-type]

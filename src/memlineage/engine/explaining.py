@@ -123,6 +123,8 @@ class Explaining:
         if isinstance(again, str) or policies is None:
             return msgspec.structs.replace(told, hindrance=str(again))
         why = _why(policies, again)
+        if any(rule.layer == "built in" for rule in told.rules):  # documents without their rules would be refused too
+            why = msgspec.structs.replace(why, counterfactual=None)
         return msgspec.structs.replace(
             told, why=why, again=_enforced(why.decision, again), of_today=again.of_today, unknown=again.unknown
         )
