@@ -459,7 +459,11 @@ def test_what_was_found_afterwards_is_in_what_is_decided_again(policy: Path) -> 
             again = memory.explain_decision(decision.id).again
             assert again is not None
             assert (again.effect, again.flags) == (decision.effect, decision.flags)
-        assert scope.why(unit).decision.flags == ("late",)
+        ahead = scope.why(unit)
+        assert (ahead.decision.flags, ahead.found_before) == (("late",), ("late",))
+        assert "late, in async mode" in ahead.text()
+        assert "no rule was needed" not in ahead.text()
+        assert memory.explain_decision(before.id).found_before == ()
 
 
 def test_what_cannot_be_asked_ahead_is_named(policy: Path) -> None:

@@ -40,6 +40,8 @@ def _facts(told: DecisionExplanation) -> Iterator[tuple[str, RenderableType]]:
         yield ("rule" if rule.determining else "also fired"), _rule(rule)
         if rule.reason is not None:
             yield "because", words(rule.reason)
+    for name in told.found_before:
+        yield "found", Text.assemble(words(name, "bold"), "  ", words("in async mode, before this", "dim"))
     known = {rule.rule for rule in told.rules}
     for reason in found.reasons:
         if reason.partition(": ")[0] not in known:

@@ -138,12 +138,19 @@ class DecisionExplanation(msgspec.Struct, frozen=True, kw_only=True):
             yield words.why
             yield from (f"  {line}" for line in self.why.text().split("\n")[1:])
 
+    @property
+    def found_before(self) -> tuple[str, ...]:
+        """Rules in async mode that had put a flag on the unit before this was decided."""
+        told = {rule.rule for rule in self.rules}
+        return () if "rules" in self.masked else tuple(flag for flag in self.decision.flags if flag not in told)
+
     def _source(self, words: DecisionWords) -> str:
         told = {"log": words.decided, "memory": words.remembered, "ahead": words.ahead}[self.source]
         return told.format(at=iso(to_us(self.at)), id=self.decision.id)
 
     def _fired(self, words: DecisionWords) -> Iterator[str]:
-        if not self.rules:
+        yield from (words.found.format(rule=name) for name in self.found_before)
+        if not self.rules and not self.found_before:
             yield words.nothing
         for rule in sorted(self.rules, key=lambda rule: not rule.determining):
             told = words.determining if rule.determining else words.fired

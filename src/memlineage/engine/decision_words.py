@@ -25,6 +25,7 @@ class DecisionWords(msgspec.Struct, frozen=True, kw_only=True):
     built_in: str
     written_in: str
     nothing: str
+    found: str
     reason: str
     owed: str
     owed_at: str
@@ -69,6 +70,7 @@ _ENGLISH: Final = DecisionWords(
     built_in="built in",
     written_in="written in {place}",
     nothing="no rule was needed",
+    found="flagged since {rule}, in async mode, was judged",
     reason="because {reason}",
     owed="must {kind}, says {rule}",
     owed_at=" (cost {cost})",
@@ -118,6 +120,7 @@ _CHINESE: Final = DecisionWords(
     built_in="内置",
     written_in="写在 {place}",
     nothing="不需要任何规则",
+    found="异步规则 {rule} 判断之后一直带标记",
     reason="原因：{reason}",
     owed="{rule} 要求：{kind}",
     owed_at="（费用 {cost}）",
