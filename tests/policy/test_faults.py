@@ -47,7 +47,7 @@ FAULTS = [
     ("rules:\n  name: a\n", "wrong_type", 2, 3, "expected a list"),
     ("ruels: []\n", "unknown_key", 1, 1, "did you mean 'rules'"),
     ("rules:\n  - name: a\n", "missing_key", 2, 5, "'action' is missing"),
-    ("memlineage: 2\n", "version", 1, 13, "memlineage: 1"),
+    ("memlineage: 2\n", "version", 1, 13, "2 is no version that is read here; write memlineage: 1"),
     ("layer: team:a\n", "bad_layer", 1, 8, "domain:<name>"),
     ("layer: session:s\nprincipals: {}\n", "wrong_layer", 2, 1, "layer global"),
     ("principals:\n  robot:x: TRUSTED\n", "bad_principal", 2, 3, "is not a principal"),

@@ -12,7 +12,7 @@ from memlineage.errors import InvalidInputError, PolicyDocumentError
 from memlineage.model.principal import Integrity, parse_principal
 from memlineage.policy.language.cases import Case, read_cases
 from memlineage.policy.language.conditions import ConditionReader
-from memlineage.policy.language.faults import Enough, Faults, refuse, seen_alike
+from memlineage.policy.language.faults import Enough, Faults, quoted, refuse, seen_alike
 from memlineage.policy.language.nodes import Node, Unfit, from_python, plain
 from memlineage.policy.language.principals import read_patterns
 from memlineage.policy.language.rules import COMMON_KEYS, RuleReader
@@ -99,7 +99,8 @@ def build(node: Node, faults: Faults) -> Document:
     if node.value in ({}, None):
         faults.add(node, "empty", "the document is empty; write at least one rule, or remove the file")
     if "memlineage" in found and repr(plain(found["memlineage"])) != repr(FORMAT):
-        faults.add(found["memlineage"], "version", f"this version reads documents with memlineage: {FORMAT}")
+        stated = quoted(plain(found["memlineage"]))
+        faults.add(found["memlineage"], "version", f"{stated} is no version that is read here; write memlineage: {FORMAT}")
     layer = _layer(shape, found["layer"]) if "layer" in found else Layer()
     for key in ("principals", "verifiers"):
         if key in found and layer.rank:
