@@ -100,7 +100,8 @@ def build(node: Node, faults: Faults) -> Document:
         faults.add(node, "empty", "the document is empty; write at least one rule, or remove the file")
     if "memlineage" in found and repr(plain(found["memlineage"])) != repr(FORMAT):
         stated = quoted(plain(found["memlineage"]))
-        faults.add(found["memlineage"], "version", f"{stated} is no version that is read here; write memlineage: {FORMAT}")
+        message = f"{stated} is no version that is read here; write memlineage: {FORMAT}"
+        faults.add(found["memlineage"], "version", message)
     layer = _layer(shape, found["layer"]) if "layer" in found else Layer()
     for key in ("principals", "verifiers"):
         if key in found and layer.rank:
