@@ -138,7 +138,7 @@ CHANGES = {
     "UPDATE version SET retry = 'system other' WHERE retry IS NOT NULL": "does not fit the record commitment",
     "INSERT INTO refresh VALUES (999, NULL, 0, 0)": "refresh 999",
     "INSERT INTO task (n, at_us, decision, asked) VALUES (999, 0, 'd', x'7b7d')": "task: version n=999",
-    "INSERT INTO finding VALUES (999, 'late', 0, 'd')": "finding: version n=999",
+    "INSERT INTO finding VALUES (999, 'late', x'00', 0, 'd')": "finding: version n=999",
     "UPDATE decision SET effect = 'allow'": "decision",
     "UPDATE decision SET body = x'00'": "decision",
     "DELETE FROM text WHERE rowid = 2": "is not in the text index",

@@ -1,5 +1,6 @@
 """Rules in async mode: after the answer, once, whatever happens to the process (row B8)."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -88,6 +89,36 @@ def test_a_finding_is_acted_upon_once_so_what_is_restored_stays():
         scope.get(unit)
         assert memory.catch_up().judged == 1
         assert (scope.get(unit).status, scope.get(unit).flags) == ("active", ("late",))
+
+
+def test_a_rule_that_says_something_else_now_is_acted_upon_again(tmp_path):
+    path = tmp_path / "m.db"
+    with opened(rule("flag", on="write", **WEB), path=path) as memory:
+        unit = memory.scope(user="alice").store("x", creator="tool:web")
+        memory.catch_up()
+    with opened(rule("quarantine", on=["read", "write"], **WEB), path=path) as memory:
+        scope = memory.scope(user="alice")
+        assert scope.get(unit).flags == ("late",)
+        assert memory.catch_up().quarantined == 1
+        assert scope.get(unit).status == "quarantined"
+
+
+def test_what_is_not_shown_is_not_looked_at_again():
+    everything = {"name": "closed", "on": "all", "action": "deny"}
+    with opened(rule("flag", on="read")) as memory:
+        scope = memory.scope(user="alice")
+        scope.store("x")
+        memory.reload([{"rules": [rule("flag", on="read"), everything]}])
+        assert [held.rule for held in scope.list().withheld] == ["closed"]
+        assert memory.catch_up() == ml.CaughtUp()
+
+
+def test_a_memory_that_nobody_closes_leaves_no_thread_behind():
+    memory = opened(rule("flag", on="write"), background=True)
+    memory.scope(user="alice").store("x")
+    [thread] = [one for one in threading.enumerate() if one.name == "memlineage-afterwards"]
+    del memory
+    until(lambda: gc.collect() >= 0 and not thread.is_alive())
 
 
 def test_the_next_version_is_judged_anew_and_knows_what_it_replaced():

@@ -11,16 +11,21 @@ still there. A tool is called outside of any transaction, under a lease that end
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from memlineage.engine.asking import Asked
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.facts import LineageFacts, unit_facts
+from memlineage.engine.later import Bell
 from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import CaughtUp
 from memlineage.errors import PolicyViolationError, StoreError
@@ -72,7 +77,8 @@ class Afterwards:
         """Start the thread if there is none, or none any more: what a clock raised, say, has ended it."""
         with self._starting:
             if (self._thread is None or not self._thread.is_alive()) and not self._stopped.is_set():
-                self._thread = threading.Thread(target=self._run, name="memlineage-afterwards", daemon=True)
+                given = weakref.ref(self), self._core.later.bell, self._stopped
+                self._thread = threading.Thread(target=_run, args=given, name="memlineage-afterwards", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
@@ -84,7 +90,7 @@ class Afterwards:
             thread = self._thread
         if thread in (None, threading.current_thread()):
             return
-        self._core.later.wake()
+        self._core.later.bell.ring()
         thread.join()
         try:
             self.catch_up(_AT_CLOSE)
@@ -104,15 +110,12 @@ class Afterwards:
             left = tasks_waiting(snapshot.connection)
         return CaughtUp(left=left, **{name: done[name] for name in CaughtUp.__struct_fields__ if name != "left"})
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                more = self._batch(_BATCH)["judged"]
-            except StoreError:
-                self._stopped.wait(_PAUSE_S)
-                continue
-            if not more:
-                self._core.later.wait(_POLL_S)
+    def one_round(self) -> int | None:
+        """Judge a few tasks; how many it were, or None where the store could not be written."""
+        try:
+            return self._batch(_BATCH)["judged"]
+        except StoreError:
+            return None
 
     def _batch(self, size: int) -> Counter[str]:
         """Judge up to so many tasks; what they want fetched is fetched after the transaction."""
@@ -165,11 +168,16 @@ class Afterwards:
             now_us=asked.now_us,
         )
         known = findings_of(writer.connection, task.n)
-        rules = [rule for rule in _late_rules(self._core.generation.policies, asked.action) if rule.name not in known]
+        rules = [
+            rule
+            for rule in _late_rules(self._core.generation.policies, asked.action)
+            if known.get(rule.name) != _mark_of(rule)
+        ]
         verdicts = [judge(rule, asked.request, facts) for rule in rules if in_force(rule, facts)]
         fired = [verdict for verdict in verdicts if verdict.fires]
         for verdict in fired:
-            writer.connection.execute(QUERIES["put_finding"], (task.n, verdict.rule.name, writer.now_us, task.decision))
+            row = (task.n, verdict.rule.name, _mark_of(verdict.rule), writer.now_us, task.decision)
+            writer.connection.execute(QUERIES["put_finding"], row)
         if not fired:
             return
         effect = self._act(writer, task.n, unit, [verdict.rule for verdict in fired], done)
@@ -234,6 +242,26 @@ class Afterwards:
             flags=names,
             revision=self._core.generation.policies.revision,
         )
+
+
+def _run(reference: weakref.ref[Afterwards], bell: Bell, stopped: threading.Event) -> None:
+    """The thread. Between its rounds it holds on to nothing, so that a memory which nobody closes can go."""
+    while not stopped.is_set():
+        afterwards = reference()
+        if afterwards is None:
+            return
+        judged = afterwards.one_round()
+        del afterwards
+        if judged is None:
+            stopped.wait(_PAUSE_S)
+        elif not judged:
+            bell.wait(_POLL_S)
+
+
+def _mark_of(rule: Rule) -> bytes:
+    """What tells a rule from what stood under its name before: what it asks for, where, and of what."""
+    said = msgspec.json.encode((rule.layer, rule.on, rule.action, rule.target, rule.condition))
+    return hashlib.sha256(said).digest()[:8]
 
 
 def _late_rules(policies: PolicySet, action: str | None = None) -> tuple[Rule, ...]:

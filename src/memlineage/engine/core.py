@@ -151,6 +151,7 @@ class Core:
             generation.masks.written(carried)
             names.keep()
             writer.earlier.keep()
+            self.later.committed()
         except PolicyViolationError:
             self.write_log()
             raise

@@ -111,11 +111,11 @@ class Enforcement:
         mask = generation.masks.of(snapshot.connection, n, snapshot.masks.get(n), facts.unit)
         form = generation.ageless if shared["inspecting"] or unit.waived else generation.form
         decision = self._decide(acting, "read", facts, snapshot.now_us, reading.budget, form, mask)
-        if decision.deferred:
+        if decision.deferred and decision.allowed:
             self._core.later.read(n, decision, Asked.of(_request(acting, "read", facts), facts))
         decision = as_enforced(decision)
         if reading.any_findings:
-            decision = flagged(decision, findings_of(snapshot.connection, n))
+            decision = flagged(decision, tuple(findings_of(snapshot.connection, n)))
         asked = Asked(
             action="read", now_us=snapshot.now_us, domain=acting.domain, context=facts.context, budget=reading.budget
         )

@@ -22,7 +22,7 @@ from memlineage.store.sql import QUERIES
 from memlineage.store.tasks import MOST_TASKS, Task, tasks_waiting
 from memlineage.store.writer import Writer
 
-__all__ = ["Later"]
+__all__ = ["Bell", "Later"]
 
 _HELD: Final = 1_000
 """Requests that wait for their version to be written, and versions that were read and wait to be written down."""
@@ -35,17 +35,40 @@ instant: a rule that looks at who reads, or what for, is not done with what it s
 """
 
 
+class Bell:
+    """Says that there is something to do. Whoever waits for it holds nothing else."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._rung = False
+
+    def ring(self) -> None:
+        """There is something to do."""
+        with self._changed:
+            self._rung = True
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Until there is something to do, or time has passed."""
+        with self._changed:
+            if not self._rung:
+                self._changed.wait(seconds)
+            self._rung = False
+
+
 class Later:
     """The way from the answer to what follows it. Thread-safe.
 
     Attributes:
         at_once: judges a task in the transaction that would have queued it.
         begin: lets a thread begin to judge what waits; None where that is left to `catch_up`.
+        bell: rings when something waits.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._woken = False
+        self.bell = Bell()
+        self._lock = threading.Lock()
+        self._queued = False
         self._held: dict[str, Asked] = {}
         self._read: dict[_Key, tuple[int, int, str, bytes]] = {}
         self._judged: dict[_Key, int] = {}
@@ -54,7 +77,7 @@ class Later:
 
     def hold(self, decision: Decision, asked: Asked) -> None:
         """A write was allowed: keep what was asked until its version has a number."""
-        with self._changed:
+        with self._lock:
             self._held[decision.id] = asked
             while len(self._held) > _HELD:  # of retries, that wrote nothing
                 del self._held[next(iter(self._held))]
@@ -63,7 +86,7 @@ class Later:
         """The version is written: what was put off becomes a task of the same transaction. With too many waiting it
         is judged at once: a full queue neither loses a task nor keeps a write waiting.
         """
-        with self._changed:
+        with self._lock:
             asked = self._held.pop(decision.id, None)
         if asked is None:
             return
@@ -72,12 +95,18 @@ class Later:
             self.at_once(writer, Task(0, n, decision.id, asked.encode()))
             return
         writer.rows.put(QUERIES["put_task"], (n, writer.now_us, decision.id, asked.encode()))
-        self.wake()
+        self._queued = True
+
+    def committed(self) -> None:
+        """A write is committed, and whoever looks for its tasks finds them."""
+        if self._queued:
+            self._queued = False
+            self.wake()
 
     def read(self, n: int, decision: Decision, asked: Asked) -> None:
         """A version was read, and rules in async mode may be about that."""
         key = (n, decision.revision, hashlib.sha256(msgspec.structs.replace(asked, now_us=0).encode()).digest())
-        with self._changed:
+        with self._lock:
             last = self._judged.get(key)
             if key in self._read or (last is not None and last <= asked.now_us < last + _AGAIN_US):
                 return
@@ -90,7 +119,7 @@ class Later:
         """Make tasks of what was read, in the caller's transaction, as far as there is room for them; returns which,
         for `written_down`.
         """
-        with self._changed:
+        with self._lock:
             waiting, self._read = self._read, {}
         room = max(0, MOST_TASKS - tasks_waiting(connection)) if waiting else 0
         rows = dict(islice(waiting.items(), room))
@@ -99,7 +128,7 @@ class Later:
 
     def written_down(self, judged: Mapping[_Key, int]) -> None:
         """These are tasks: the transaction was committed."""
-        with self._changed:
+        with self._lock:
             if len(self._judged) > _REMEMBERED:
                 self._judged.clear()
             self._judged.update(judged)
@@ -111,15 +140,6 @@ class Later:
 
     def wake(self) -> None:
         """There is something to do."""
-        with self._changed:
-            self._woken = True
-            self._changed.notify_all()
+        self.bell.ring()
         if self.begin is not None:
             self.begin()
-
-    def wait(self, seconds: float) -> None:
-        """Until there is something to do, or time has passed."""
-        with self._changed:
-            if not self._woken:
-                self._changed.wait(seconds)
-            self._woken = False

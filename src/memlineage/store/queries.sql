@@ -325,10 +325,10 @@ UPDATE task SET holder = ?2, until_us = ?3, failed = failed + 1 WHERE t = ?1;
 DELETE FROM task WHERE t = ?;
 
 -- name: put_finding
-INSERT OR IGNORE INTO finding (n, rule, at_us, decision) VALUES (?, ?, ?, ?);
+INSERT OR REPLACE INTO finding (n, rule, mark, at_us, decision) VALUES (?, ?, ?, ?, ?);
 
 -- name: findings_of
-SELECT rule FROM finding WHERE n = ? ORDER BY rule;
+SELECT rule, mark FROM finding WHERE n = ? ORDER BY rule;
 
 -- name: version_before
 SELECT o.n FROM version v JOIN version o ON o.u = v.u AND o.version = v.version - 1 WHERE v.n = ?;

@@ -217,10 +217,11 @@ CREATE TABLE task (
     failed   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- Flags that rules in async mode put on versions afterwards.
+-- Flags that rules in async mode put on versions afterwards; `mark` tells a rule from what it was before a change.
 CREATE TABLE finding (
     n        INTEGER NOT NULL,
     rule     TEXT NOT NULL,
+    mark     BLOB NOT NULL,
     at_us    INTEGER NOT NULL,
     decision TEXT NOT NULL,
     PRIMARY KEY (n, rule)

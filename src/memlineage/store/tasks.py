@@ -53,6 +53,6 @@ def any_findings(connection: Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM finding)").get)
 
 
-def findings_of(connection: Connection, n: int) -> tuple[str, ...]:
-    """The rules in async mode that fired on a version."""
-    return tuple(rule for (rule,) in connection.execute(QUERIES["findings_of"], (n,)))
+def findings_of(connection: Connection, n: int) -> dict[str, bytes]:
+    """The rules in async mode that fired on a version, by name, each with the mark of what it said then."""
+    return dict(fetch(connection, QUERIES["findings_of"], (n,)))

@@ -18,6 +18,7 @@ CREATE TABLE task (
 CREATE TABLE finding (
     n        INTEGER NOT NULL,
     rule     TEXT NOT NULL,
+    mark     BLOB NOT NULL,
     at_us    INTEGER NOT NULL,
     decision TEXT NOT NULL,
     PRIMARY KEY (n, rule)
