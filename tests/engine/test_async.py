@@ -295,7 +295,7 @@ def test_a_verb_whose_task_is_cancelled_is_done_or_not_and_never_half(tmp_path: 
         for n in range(60):
             task = asyncio.create_task(trip.store(f"unit {n}", creator="reasoning", depends_on=[root]))
             tasks.append(task)
-            await asyncio.sleep(0.0005)
+            await asyncio.sleep(0.0005 * (n % 3))  # before it begins, while it runs, or when it is done
             if n % 2:
                 task.cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
@@ -312,11 +312,11 @@ def test_a_verb_whose_task_is_cancelled_is_done_or_not_and_never_half(tmp_path: 
 
 def test_what_had_not_begun_is_not_done_when_it_is_cancelled() -> None:
     async def body(memory: ml.AsyncMemory, trip: ml.AsyncScope) -> None:
-        go = threading.Event()
-        await memory.register_tool("wait", go.wait)
+        begun, go = threading.Event(), threading.Event()
+        await memory.register_tool("wait", lambda: begun.set() or go.wait())
         plan = await trip.store("plan")
         acting = asyncio.create_task(trip.act("wait", {}, justification=[plan]))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(begun.wait)
         waiting = asyncio.create_task(trip.store("never"))
         await asyncio.sleep(0)
         waiting.cancel()
