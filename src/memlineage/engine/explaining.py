@@ -251,6 +251,6 @@ def _number(snapshot: Snapshot, decision: Decision, at_us: int) -> int | None:
     return _first(snapshot, _VERSION, unit, version)
 
 
-def _first(snapshot: Snapshot, sql: str, *values: object) -> int | None:
+def _first(snapshot: Snapshot, sql: str, *values: str | int | None) -> int | None:
     found: int | None = snapshot.connection.execute(sql, values).get
     return found

@@ -139,7 +139,11 @@ def some_policies(chance):
     return PolicySet.of(
         *(
             Document.from_dict(
-                {"layer": layer, "description": "x", "rules": [_body(chance, f"r{n}", actions) for n in range(count)]}
+                {
+                    "layer": layer,
+                    "description": "x",
+                    "rules": [_body(chance, f"r{n}{layer[0]}", actions) for n in range(count)],
+                }
             )
             for layer, actions in layers.items()
             if (count := chance.randrange(5))
