@@ -1,15 +1,21 @@
-"""What tests of the whole engine share: a clock to move, a dump of every table, processes that end by themselves."""
+"""What tests of the whole engine share: a clock to move, a dump of every table, processes that end by themselves,
+a search for what breaks a law.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
 
 import memlineage as ml
 
@@ -85,3 +91,27 @@ def run_all(script: str, arguments: Sequence[Sequence[str]], *, seconds: float =
     for process, (_, errors) in zip(running, ended, strict=True):
         assert process.returncode == 0, errors
     return [output for output, _ in ended]
+
+
+def caught(strategies: Mapping[str, SearchStrategy[Any]], faults: Callable[..., Any], examples: int) -> bool:
+    """Whether random examples make a law fail. No shrinking: one fault is enough."""
+
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    @given(**strategies)
+    def search(**drawn: Any) -> None:
+        if faults(**drawn):
+            raise NoSuchExample("found")
+
+    try:
+        search()
+    except NoSuchExample:
+        return True
+    return False

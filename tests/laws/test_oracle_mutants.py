@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import NoSuchExample
 from hypothesis.strategies import SearchStrategy
+from tests.support import caught
 
 from memlineage.model.state import CauseKind, Standing
 from memlineage.model.unit import CARRYING, Role
@@ -49,31 +48,6 @@ LAWS: Final[dict[str, Law]] = {
         lambda history, attempts: laws.attack_fails(played([*SCENE, *history]), attempts, CLAIMS, "agent:planner"),
     ),
 }
-
-
-def caught(law: str, examples: int) -> bool:
-    """Whether random histories make the law fail. No shrinking: one fault is enough."""
-    strategies, check = LAWS[law]
-
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
-    @given(**strategies)
-    def search(**drawn: Any) -> None:
-        if check(**drawn):
-            raise NoSuchExample("found")
-
-    try:
-        search()
-    except NoSuchExample:
-        return True
-    return False
 
 
 # --- broken rules ----------------------------------------------------------------------------------------------
@@ -151,9 +125,9 @@ def test_a_broken_rule_breaks_its_law(
     monkeypatch: pytest.MonkeyPatch, where: object, name: str, broken: object, law: str
 ) -> None:
     monkeypatch.setattr(where, name, broken)
-    assert caught(law, examples=1500)
+    assert caught(*LAWS[law], examples=1500)
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_unbroken_oracle_breaks_no_law(law: str) -> None:
-    assert not caught(law, examples=50)
+    assert not caught(*LAWS[law], examples=50)

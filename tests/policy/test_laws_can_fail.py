@@ -7,9 +7,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.errors import NoSuchExample
 from tests.policy.laws import LAWS
+from tests.support import caught
 
 from memlineage.policy import (
     Budget,
@@ -25,31 +24,6 @@ from memlineage.policy import (
     interpreter,
 )
 from memlineage.policy.kinds import KindError
-
-
-def caught(law: str, examples: int) -> bool:
-    """Whether random scenes make the law fail. No shrinking: one fault is enough."""
-    strategies, faults = LAWS[law]
-
-    @settings(
-        max_examples=examples,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
-    @given(**strategies)
-    def search(**drawn: Any) -> None:
-        if faults(**drawn):
-            raise NoSuchExample("found")
-
-    try:
-        search()
-    except NoSuchExample:
-        return True
-    return False
-
 
 # --- broken pieces ----------------------------------------------------------------------------------------------
 
@@ -207,7 +181,7 @@ def test_a_broken_engine_breaks_its_law(
     monkeypatch: pytest.MonkeyPatch, where: object, name: str, broken: object, law: str
 ) -> None:
     monkeypatch.setattr(where, name, broken, raising=name != "max")
-    assert caught(law, examples=1500)
+    assert caught(*LAWS[law], examples=1500)
 
 
 def test_every_law_has_an_engine_that_breaks_it() -> None:
