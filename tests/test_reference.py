@@ -224,7 +224,8 @@ def members(owner: type) -> Iterator[tuple[str, Any]]:
 
 def facade(owner: type, prefix: str) -> str:
     parts = [f"## {owner.__name__}\n\n{told_by(owner.__doc__)}\n"]
-    for name, member in members(owner):
+    verbs = [kind for kind in owner.__mro__ if kind.__module__.startswith("memlineage.engine.verbs")]
+    for name, member in [pair for kind in (owner, *verbs) for pair in members(kind)]:
         if isinstance(member, property):
             parts.append(f"#### `{prefix}.{name}`\n\n{told_by(member.__doc__)}\n")
         else:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,28 +22,53 @@ CURE = "run: python tests/engine/test_async_twins.py"
 
 
 class Twin(NamedTuple):
-    """What is derived: from which class of which module, what its counterpart keeps that as, and its base there."""
+    """What is derived: from which class of which module, what its counterpart keeps that as, its base there, and the
+    classes of verbs that it is made of.
+    """
 
     original: str
     module: str
     inner: str
     base: str
+    parts: tuple[Any, ...] = ()
+
+    @property
+    def twin_module(self) -> str:
+        """The module of the counterpart, under `memlineage.engine`."""
+        package, dot, name = self.module.rpartition(".")
+        return f"{package}{dot}async_{name}"
 
     @property
     def file(self) -> Path:
         """Where the counterpart lies."""
-        return ENGINE / f"async_{self.module}.py"
+        return ENGINE / f"{self.twin_module.replace('.', '/')}.py"
 
     @property
     def text(self) -> str:
         """The source of the original: read, not imported, so that a stale counterpart cannot stand in the way."""
-        return (ENGINE / f"{self.module}.py").read_text(encoding="utf-8")
+        return (ENGINE / f"{self.module.replace('.', '/')}.py").read_text(encoding="utf-8")
+
+    @property
+    def bases(self) -> list[str]:
+        """Base classes of the counterpart: those of its parts, which are made alike."""
+        return [f"Async{part.original}" for part in self.parts] or [self.base]
 
 
-TWINS = [
-    Twin("Memory", "memory", "_memory", "AsyncOpening"),
-    Twin("Scope", "scope", "_scope", "AsyncActing"),
+def parts_of(inner: str, base: str, **parts: str) -> tuple[Twin, ...]:
+    """The classes of verbs that a facade is made of, each with the module it stands in."""
+    return tuple(Twin(original, f"verbs.{module}", inner, base) for module, original in parts.items())
+
+
+ON_SCOPE = parts_of(
+    "_scope", "AsyncActing", repair="RepairVerbs", disputes="DisputeVerbs", credence="CredenceVerbs",
+    compensation="CompensationVerbs", chains="ChainVerbs", then="ThenVerbs",
+)  # fmt: skip
+ON_MEMORY = parts_of("_memory", "AsyncOpening", checks="CheckVerbs", owners="OwnerVerbs", past="PastVerbs")
+FACADES = [
+    Twin("Memory", "memory", "_memory", "AsyncOpening", ON_MEMORY),
+    Twin("Scope", "scope", "_scope", "AsyncActing", ON_SCOPE),
 ]
+TWINS = [*FACADES, *ON_MEMORY, *ON_SCOPE]
 # Nothing is read or written by these, so they are not awaited; the value is what their result is wrapped in.
 AT_ONCE = {"scope": "AsyncScope", "acting_as": "AsyncScope", "step": "AsyncStep"}
 # Written by hand in `asynchronous`.
@@ -153,7 +178,10 @@ def source(twin: Twin) -> str:
     every = [function for function in methods(twin) if function.name not in BY_HAND]
     real, checking = imports(twin, names_in(every))
     body = "\n".join(derived(twin, function) for function in every)
-    real += [f"from memlineage.engine.asynchronous import {twin.base}"]
+    if twin.parts:
+        real += [f"from memlineage.engine.{p.twin_module} import Async{p.original}" for p in twin.parts]
+    else:
+        real += [f"from memlineage.engine.asynchronous import {twin.base}"]
     if "cls(lambda: Memory" in body:
         real += ["from memlineage.engine.workers import WORKERS", "from typing import Self"]
         real += ["from memlineage.engine.async_scope import AsyncScope", "from memlineage.engine.memory import Memory"]
@@ -164,13 +192,18 @@ def source(twin: Twin) -> str:
     guarded = "if TYPE_CHECKING:\n" + "".join(f"    {line}\n" for line in checking) if checking else ""
     plain = ", ".join(f"`{f.name}`" for f in every if f.name in {"open", "track", *AT_ONCE} or decorated(f, "property"))
     told = f"`{twin.original}` for asynchronous programs: the same names with the same parameters, awaited."
-    besides = f"Not awaited, since they read and write nothing: {plain}.\n    The verbs run in a few threads; see"
+    besides = (
+        f"\n\n    Not awaited, since they read and write nothing: {plain}.\n"
+        "    The verbs run in a few threads; see `memlineage.engine.workers`.\n    "
+        if plain
+        else ""
+    )
     lines = "\n".join(real)
     text = (
         f'"""`{name}`, derived from `{twin.original}` by `tests/engine/test_async_twins.py`: do not edit.'
         f'"""\n\n'
         f"from __future__ import annotations\n\n{lines}\n\n{guarded}\n\n__all__ = [{name!r}]\n\n\n"
-        f'class {name}({twin.base}):\n    """{told}\n\n    {besides} `memlineage.engine.workers`.\n    """\n\n{body}'
+        f'class {name}({", ".join(twin.bases)}):\n    """{told}{besides}"""\n\n{body}'
     )
     return formatted(text, str(twin.file.relative_to(REPOSITORY)))
 
@@ -201,7 +234,7 @@ def test_a_derived_file_is_what_its_original_makes_it(twin: Twin) -> None:
     assert twin.file.read_text(encoding="utf-8") == source(twin), CURE
 
 
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.module)
+@pytest.mark.parametrize("twin", FACADES, ids=lambda twin: twin.module)
 def test_both_have_the_same_names_with_the_same_parameters(twin: Twin) -> None:
     def surface(owner: type) -> dict[str, str]:
         members = {name: inspect.getattr_static(owner, name) for name in dir(owner) if not name.startswith("_")}
@@ -221,7 +254,7 @@ def test_both_have_the_same_names_with_the_same_parameters(twin: Twin) -> None:
     }
 
 
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.module)
+@pytest.mark.parametrize("twin", FACADES, ids=lambda twin: twin.module)
 def test_whatever_can_read_or_write_is_awaited(twin: Twin) -> None:
     plain = {"open", "track", *AT_ONCE}
     _, owner = classes(twin)

@@ -12,8 +12,11 @@ DERIVED_COLUMNS = {
     ("unit", "current"), ("version", "form"), ("version", "valid_until"), ("version", "integrity"),
     ("version", "vector"), ("version", "mask"), ("meta", "embedder"),
 }  # fmt: skip
-UNRECORDED = {"refresh", "decision", "task", "finding"}
-"""Tables that the ledger says nothing about: leases of refreshing, the log of decisions, and what follows answers."""
+UNRECORDED = {
+    "refresh", "decision", "task", "finding", "subscription", "notice", "failure", "awaiting", "checked",
+}  # fmt: skip
+"""Tables that the ledger says nothing about: leases of refreshing, the log of decisions, what follows answers, who is
+to be told what, repairs that failed, and what checks wait for."""
 _TRIES = 200
 
 

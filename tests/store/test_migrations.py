@@ -13,9 +13,10 @@ from memlineage.store import database, migrations
 from memlineage.store.database import FORMAT
 from memlineage.testing.consistency import assert_consistent
 
-FIRST, SECOND = "format_1.db.xz", "format_2.db.xz"
+FIRST, SECOND, THIRD = "format_1.db.xz", "format_2.db.xz", "format_3.db.xz"
 """By every verb of their time: equal updates, lost keys, causes, late justifications, quarantines; in the second, two
-generations of policy, the later with rules of every mode, and what was decided under both."""
+generations of policy, the later with rules of every mode, and what was decided under both; in the third, an action that
+was run, and a version that a rule has yet to judge."""
 
 
 def unpacked(name: str, folder: Path) -> Path:
@@ -24,7 +25,7 @@ def unpacked(name: str, folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=[FIRST, SECOND])
+@pytest.fixture(params=[FIRST, SECOND, THIRD])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return unpacked(request.param, tmp_path)
 

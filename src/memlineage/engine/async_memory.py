@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Self
 
 from memlineage.engine.async_scope import AsyncScope
-from memlineage.engine.asynchronous import AsyncOpening
 from memlineage.engine.backup import Backup
 from memlineage.engine.core import SEARCH_MEMORY, Clock
 from memlineage.engine.decision_explanation import DecisionExplanation
@@ -21,6 +20,9 @@ from memlineage.engine.reloading import PolicyStatus
 from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
 from memlineage.engine.results import CaughtUp, Consequences
 from memlineage.engine.tools import Refresh
+from memlineage.engine.verbs.async_checks import AsyncCheckVerbs
+from memlineage.engine.verbs.async_owners import AsyncOwnerVerbs
+from memlineage.engine.verbs.async_past import AsyncPastVerbs
 from memlineage.engine.watching import OnReload, Watch
 from memlineage.engine.workers import WORKERS
 from memlineage.ledger.checkpoint import Checkpoint
@@ -35,7 +37,7 @@ from memlineage.store.database import MEMORY
 __all__ = ["AsyncMemory"]
 
 
-class AsyncMemory(AsyncOpening):
+class AsyncMemory(AsyncCheckVerbs, AsyncOwnerVerbs, AsyncPastVerbs):
     """`Memory` for asynchronous programs: the same names with the same parameters, awaited.
 
     Not awaited, since they read and write nothing: `open`, `scope`, `policies`, `embedder`, `path`.

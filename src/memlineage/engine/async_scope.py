@@ -6,14 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from memlineage.engine.asynchronous import AsyncActing, AsyncStep
+from memlineage.engine.asynchronous import AsyncStep
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.found import Found
 from memlineage.engine.importing import Source
 from memlineage.engine.loaded import Loaded, Progress
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
-from memlineage.engine.scope import P, R, Which
+from memlineage.engine.scope import P, R
+from memlineage.engine.verbs.async_chains import AsyncChainVerbs
+from memlineage.engine.verbs.async_compensation import AsyncCompensationVerbs
+from memlineage.engine.verbs.async_credence import AsyncCredenceVerbs
+from memlineage.engine.verbs.async_disputes import AsyncDisputeVerbs
+from memlineage.engine.verbs.async_repair import AsyncRepairVerbs
+from memlineage.engine.verbs.async_then import AsyncThenVerbs
+from memlineage.engine.verbs.base import Which
 from memlineage.lineage.explain import Explanation
 from memlineage.model.principal import Integrity
 from memlineage.model.unit import Unit
@@ -27,7 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["AsyncScope"]
 
 
-class AsyncScope(AsyncActing):
+class AsyncScope(
+    AsyncRepairVerbs, AsyncDisputeVerbs, AsyncCredenceVerbs, AsyncCompensationVerbs, AsyncChainVerbs, AsyncThenVerbs
+):
     """`Scope` for asynchronous programs: the same names with the same parameters, awaited.
 
     Not awaited, since they read and write nothing: `actor`, `acting_as`, `step`, `track`.

@@ -20,9 +20,15 @@ from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
 from memlineage.engine.tracking import Step, took, tracked
+from memlineage.engine.verbs.base import Which
+from memlineage.engine.verbs.chains import ChainVerbs
+from memlineage.engine.verbs.compensation import CompensationVerbs
+from memlineage.engine.verbs.credence import CredenceVerbs
+from memlineage.engine.verbs.disputes import DisputeVerbs
+from memlineage.engine.verbs.repair import RepairVerbs
+from memlineage.engine.verbs.then import ThenVerbs
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.explain import Explanation
-from memlineage.model.ids import Ref
 from memlineage.model.principal import HOST, Integrity, parse_principal
 from memlineage.model.state import CauseKind
 from memlineage.model.unit import Role, Unit
@@ -34,13 +40,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Scope"]
 
-Which = Unit | Ref | str
-"""A unit, its ref, or its id string. A unit or a bare id means the current version, a ref its own."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Scope:
+class Scope(RepairVerbs, DisputeVerbs, CredenceVerbs, CompensationVerbs, ChainVerbs, ThenVerbs):
     """Reads and writes within one set of walls, as one authenticated actor. Cheap; safe to share between threads."""
 
     def __init__(self, parts: Parts, acting: Acting) -> None:
@@ -138,9 +142,6 @@ class Scope:
         return self._parts.draft(self._acting, content, options)
 
     # Reading ---------------------------------------------------------------------------------------------------
-
-    def _shown(self, units: Iterable[Unit]) -> None:
-        self._acting.saw(took(self._parts.core, units))
 
     def get(self, unit: Which) -> Unit:
         """One unit, with its status: `"id"` the current version, `"id@1"` an old one. Refreshed first, if it has

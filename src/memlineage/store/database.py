@@ -27,7 +27,7 @@ from memlineage.store.sql import SCHEMA
 
 __all__ = ["APPLICATION", "FORMAT", "MEMORY", "Connection", "Database", "closed_on_failure", "fetch", "ids"]
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of the file format, kept in `user_version`."""
 MEMORY: Final = ":memory:"
 APPLICATION: Final = 0x4D4C4E47  # "MLNG": `file` and other programs can tell what the file is

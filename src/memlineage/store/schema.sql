@@ -227,6 +227,57 @@ CREATE TABLE finding (
     PRIMARY KEY (n, rule)
 ) STRICT, WITHOUT ROWID;
 
+-- Who is told what becomes of whose memories (engine/owners.py); `owner` is NULL where somebody is told of all.
+CREATE TABLE subscription (
+    s     INTEGER PRIMARY KEY,
+    name  TEXT NOT NULL UNIQUE,
+    owner INTEGER REFERENCES principal,
+    kinds TEXT NOT NULL,                -- sorted JSON array
+    at_us INTEGER NOT NULL
+) STRICT;
+
+-- The outbox: what subscribers have yet to be told, written with what it tells; and who is at it. `n` has the versions,
+-- as JSON; `seq` is the last event of the act.
+CREATE TABLE notice (
+    o        INTEGER PRIMARY KEY,
+    s        INTEGER NOT NULL REFERENCES subscription,
+    seq      INTEGER NOT NULL,
+    at_us    INTEGER NOT NULL,
+    kind     TEXT NOT NULL,
+    n        BLOB NOT NULL,
+    said     TEXT,
+    holder   TEXT,
+    until_us INTEGER NOT NULL DEFAULT 0,
+    failed   INTEGER NOT NULL DEFAULT 0,
+    error    TEXT
+) STRICT;
+CREATE INDEX notice_s ON notice (s, o);
+
+-- Why a unit could not be made again when that was last tried (engine/replay).
+CREATE TABLE failure (
+    u     INTEGER PRIMARY KEY,
+    at_us INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    error TEXT NOT NULL
+) STRICT;
+
+-- Versions that a check on entry holds back until enough sources say so; `cause` is the event that names the cause.
+CREATE TABLE awaiting (
+    n     INTEGER NOT NULL,
+    name  TEXT NOT NULL,
+    cause INTEGER NOT NULL,
+    PRIMARY KEY (n, name)
+) STRICT, WITHOUT ROWID;
+
+-- When a version was last held against a more authoritative source, and what came of it.
+CREATE TABLE checked (
+    name    TEXT NOT NULL,
+    n       INTEGER NOT NULL,
+    at_us   INTEGER NOT NULL,
+    verdict TEXT NOT NULL,
+    PRIMARY KEY (name, n)
+) STRICT, WITHOUT ROWID;
+
 -- DERIVED: pre-tokenised text; `ns` holds one token that names the namespace.
 CREATE VIRTUAL TABLE text USING fts5 (
     ns, terms, content='', contentless_delete=1, tokenize='porter unicode61'

@@ -11,11 +11,15 @@ from typing import Final
 
 import apsw
 
-from memlineage.store.migrations import format_2, format_3
+from memlineage.store.migrations import format_2, format_3, format_4
 
 __all__ = ["migrate"]
 
-_STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: format_2.upgrade, 2: format_3.upgrade}
+_STEPS: Final[dict[int, Callable[[apsw.Connection], None]]] = {
+    1: format_2.upgrade,
+    2: format_3.upgrade,
+    3: format_4.upgrade,
+}
 """The step that leads on from each format."""
 
 

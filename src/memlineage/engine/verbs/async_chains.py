@@ -1,0 +1,11 @@
+"""`AsyncChainVerbs`, derived from `ChainVerbs` by `tests/engine/test_async_twins.py`: do not edit."""
+
+from __future__ import annotations
+
+from memlineage.engine.asynchronous import AsyncActing
+
+__all__ = ["AsyncChainVerbs"]
+
+
+class AsyncChainVerbs(AsyncActing):
+    """`ChainVerbs` for asynchronous programs: the same names with the same parameters, awaited."""

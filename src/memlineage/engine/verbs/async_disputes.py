@@ -1,0 +1,11 @@
+"""`AsyncDisputeVerbs`, derived from `DisputeVerbs` by `tests/engine/test_async_twins.py`: do not edit."""
+
+from __future__ import annotations
+
+from memlineage.engine.asynchronous import AsyncActing
+
+__all__ = ["AsyncDisputeVerbs"]
+
+
+class AsyncDisputeVerbs(AsyncActing):
+    """`DisputeVerbs` for asynchronous programs: the same names with the same parameters, awaited."""

@@ -1,0 +1,11 @@
+"""`AsyncRepairVerbs`, derived from `RepairVerbs` by `tests/engine/test_async_twins.py`: do not edit."""
+
+from __future__ import annotations
+
+from memlineage.engine.asynchronous import AsyncActing
+
+__all__ = ["AsyncRepairVerbs"]
+
+
+class AsyncRepairVerbs(AsyncActing):
+    """`RepairVerbs` for asynchronous programs: the same names with the same parameters, awaited."""

@@ -1,0 +1,11 @@
+"""`AsyncThenVerbs`, derived from `ThenVerbs` by `tests/engine/test_async_twins.py`: do not edit."""
+
+from __future__ import annotations
+
+from memlineage.engine.asynchronous import AsyncActing
+
+__all__ = ["AsyncThenVerbs"]
+
+
+class AsyncThenVerbs(AsyncActing):
+    """`ThenVerbs` for asynchronous programs: the same names with the same parameters, awaited."""
