@@ -7,10 +7,9 @@ with the rule and the reason. Where policy wants a fresh value, it is fetched an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from math import fsum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,7 +19,8 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.found import Found, Query
-from memlineage.engine.refreshing import Refreshing, Stale, replaced
+from memlineage.engine.judging import Asking, Judge, flagged, held_back, until_fresh
+from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import Page, Withheld
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.unchanged import WhileUnchanged
@@ -31,7 +31,6 @@ from memlineage.model.ids import Ref
 from memlineage.model.principal import kind_of
 from memlineage.model.state import Status
 from memlineage.model.unit import Unit
-from memlineage.policy import Budget, Decision, Effect, ObligationKind, fall_back
 from memlineage.recall.constraints import ConstraintCandidate, rank_constraints
 from memlineage.recall.embedding import embed_query
 from memlineage.recall.importance import importance
@@ -44,8 +43,9 @@ from memlineage.store.units import NO_SHIFT, current_among
 __all__ = ["Retrieval"]
 
 _POOL: Final = 200
-_ROUNDS: Final = 3
 _ATTEMPTS: Final = 3
+
+R = TypeVar("R")
 
 Stated = tuple[dict[int, Unit], dict[int, bytes]]
 """Units by integer id, and the masks of their rows."""
@@ -55,8 +55,6 @@ class _Means(NamedTuple):
     """What every search goes by."""
 
     core: Core
-    enforcement: Enforcement
-    refreshing: Refreshing
     search: Search
     binding: WhileUnchanged[Stated]
 
@@ -69,7 +67,7 @@ class Retrieval:
         self._enforcement = enforcement
         self._refreshing = refreshing
         self._search = Search(core.embedder.dimension, core.search_memory)
-        self._means = _Means(core, enforcement, refreshing, self._search, WhileUnchanged())
+        self._means = _Means(core, self._search, WhileUnchanged())
 
     def forget_vectors(self) -> None:
         """They were computed anew: read them again."""
@@ -77,31 +75,47 @@ class Retrieval:
 
     def retrieve(self, acting: Acting, query: Query) -> Found:
         """Search, rank, decide; fetch what policy wants fresh, and search again."""
-        check_text(query.text, name="query", limit=self._core.limits.content)
-        vector = embed_query(self._core.embedder, query.text)
-        given_up: set[int] = set()
-        found, stale = self._once(acting, query, vector, given_up)
-        for attempt in range(_ROUNDS):
-            if not stale:
-                break
-            failed = {item.n for item in stale if attempt == _ROUNDS - 1 or not self._refreshing.refresh(item)}
-            given_up |= failed
-            found, stale = self._once(acting, query, vector, given_up)
-        return found
+        vector = self.vector(query.text)
 
-    def _once(
-        self, acting: Acting, query: Query, vector: NDArray[np.float32], given_up: set[int]
-    ) -> tuple[Found, list[Stale]]:
-        """One search, and what it found that should be fetched again first; `given_up` could not be."""
+        def once(given_up: set[int]) -> tuple[Found, list[Stale]]:
+            def answer(snapshot: Snapshot, alone: bool) -> tuple[Found, list[Stale]] | None:
+                asking = Asking(acting, query.purpose, query.critical, query.budget)
+                judge = Judge(self._enforcement, self._refreshing, snapshot, asking, given_up)
+                found = self.within(snapshot, judge, acting, query, vector, alone=alone)
+                return None if found is None else (found, list(judge.stale.values()))
+
+            return self.reading(answer)
+
+        return until_fresh(self._refreshing, once)
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query; raises `InvalidInputError` for what is none."""
+        check_text(text, name="query", limit=self._core.limits.content)
+        return embed_query(self._core.embedder, text)
+
+    def reading(self, work: Callable[[Snapshot, bool], R | None]) -> R:
+        """One piece of work in one snapshot, `alone` or not; again in a later one as long as it answers None."""
         for attempt in range(_ATTEMPTS + 1):
             with self._core.read() as snapshot:
                 self._core.check_vectors(snapshot.connection)
-                run = _Run(self._means, snapshot, acting, query, given_up)
                 # Another thread may have searched a later state meanwhile. Who reads inside an older read stays there.
-                found = run.answer(vector, alone=attempt == _ATTEMPTS)
+                found = work(snapshot, attempt == _ATTEMPTS)
                 if found is not None:
-                    return found, list(run.stale.values())
+                    return found
         raise AssertionError("a search by itself always answers")
+
+    def within(
+        self,
+        snapshot: Snapshot,
+        judge: Judge,
+        acting: Acting,
+        query: Query,
+        vector: NDArray[np.float32],
+        *,
+        alone: bool,
+    ) -> Found | None:
+        """One search in a snapshot; None if the search knows of more than this shows."""
+        return _Run(self._means, snapshot, judge, acting, query).answer(vector, alone=alone)
 
     def listing(
         self, acting: Acting, *, filter: Mapping[str, Any] | None, status: Sequence[str] | None, limit: int | None
@@ -122,32 +136,24 @@ class Retrieval:
                     continue
                 decision = self._enforcement.read(reading, unit, n)
                 if decision.allowed:
-                    shown.append(_flagged(unit, decision))
+                    shown.append(flagged(unit, decision))
                 else:
-                    withheld.append(_withheld(unit, decision))
+                    withheld.append(held_back(unit, decision))
         return Page(shown if limit is None else shown[:limit], tuple(withheld))
 
 
 class _Run:
     """One search in one snapshot."""
 
-    def __init__(
-        self, means: _Means, snapshot: Snapshot, acting: Acting, query: Query, given_up: set[int]
-    ) -> None:  # fmt: skip
-        self._core, self._enforcement, self._refreshing, self._search, self._binding = means
+    def __init__(self, means: _Means, snapshot: Snapshot, judge: Judge, acting: Acting, query: Query) -> None:
+        self._core, self._search, self._binding = means
         self._snapshot = snapshot
+        self._judge = judge
         self._acting = acting
         self._query = query
-        self._given_up = given_up
         condition, bindings = compile_filter(query.filter)
         namespaces = tuple(snapshot.names.namespaces(acting.scope))
         self._sight = Sight(namespaces, acting.scope, condition, tuple(bindings))
-        self._reading = means.enforcement.reading(
-            acting, snapshot, purpose=query.purpose, critical=query.critical, budget=query.budget
-        )
-        self.stale: dict[int, Stale] = {}
-        self._prices: dict[int, float] = {}
-        self.decisions: dict[Ref, Decision] = {}
 
     def answer(self, vector: NDArray[np.float32], *, alone: bool) -> Found | None:
         """Units, constraints and what was withheld; None if the search knows of more than this snapshot shows."""
@@ -160,12 +166,12 @@ class _Run:
         withheld: list[Withheld] = []
         scores: dict[Ref, Score] = {}
         for place, (n, unit) in enumerate(self._in_order(ranking)):
-            decision = self._judge(n, unit)
+            decision = self._judge.judge(n, unit)
             if decision.allowed:
-                shown.append(_flagged(unit, decision))
+                shown.append(flagged(unit, decision))
                 scores[unit.ref] = ranking.score(place)
             else:
-                withheld.append(_withheld(unit, decision))
+                withheld.append(held_back(unit, decision))
             if len(shown) >= self._query.limit:
                 break
         return Found(
@@ -173,8 +179,8 @@ class _Run:
             constraints=self._constraints(pool, vector),
             withheld=tuple(withheld),
             scores=scores,
-            decisions=self.decisions,
-            cost=fsum(self._prices.values()),
+            decisions=self._judge.decisions,
+            cost=self._judge.cost,
         )
 
     def _ranked(self, pool: Pool) -> Ranking:
@@ -218,32 +224,6 @@ class _Run:
             pinned=places.pinned,
         )
 
-    def _judge(self, n: int, unit: Unit) -> Decision:
-        """Ask policy; note what it wants fresh."""
-        stale = self._refreshing.stale_behind(self._snapshot, n, unit) if _may_be_stale(unit) else []
-        price = sum(item.cost for item in stale) if stale else self._refreshing.price(unit)
-        reading, budget = self._reading, self._query.budget or Budget()
-        if unit.status is Status.EXPIRED and replaced(self._snapshot, n):
-            # A budget accepts what is a little old for want of something newer, and here there is that.
-            reading, budget = msgspec.structs.replace(reading, budget=None), Budget()
-        decision = judged = self._enforcement.read(reading, unit, n, refresh_cost=price)
-        if not stale and (decision.obliges(ObligationKind.REFRESH) or decision.cost):
-            stale = self._refreshing.by_rule(self._snapshot, n, unit)
-        cost = sum(item.cost for item in stale)
-        self._prices.update({item.n: item.cost for item in stale})
-        if not stale:
-            decision = _costing(fall_back(decision, budget, "no tool can fetch it again"))
-        elif {item.n for item in stale} & self._given_up:
-            decision = fall_back(decision, budget, "fetching it again failed or was tried a moment ago")
-        elif not budget.affords(cost):
-            decision = fall_back(decision, budget, f"it would cost {cost:g}")
-        else:
-            self.stale.update({item.n: item for item in stale})
-        if decision is not judged:
-            self._enforcement.settle(decision)
-        self.decisions[unit.ref] = decision
-        return decision
-
     def _stated(self, numbers: tuple[int, ...]) -> dict[int, Unit]:
         """Those of these versions that are current and a user's own words."""
         snapshot = self._snapshot
@@ -264,7 +244,7 @@ class _Run:
         if not self._query.constraints or not len(pool.binding):
             return ()
         stated = self._stated(tuple(pool.binding.tolist()))
-        usable = {n: unit for n, unit in stated.items() if self._judge(n, unit).allowed}
+        usable = {n: unit for n, unit in stated.items() if self._judge.judge(n, unit).allowed}
         if not usable:
             return ()
         numbers = list(usable)
@@ -284,7 +264,7 @@ class _Run:
             vector_share=self._core.embedder.vector_share,
             limit=self._query.constraints,
         )
-        return tuple(_flagged(_copied(usable[item.id]), self.decisions[usable[item.id].ref]) for item in bound)
+        return tuple(flagged(_copied(usable[item.id]), self._judge.decisions[usable[item.id].ref]) for item in bound)
 
 
 def _statuses(names: Any) -> set[Status]:
@@ -294,30 +274,6 @@ def _statuses(names: Any) -> set[Status]:
     return {Status(name) for name in names}
 
 
-def _may_be_stale(unit: Unit) -> bool:
-    return unit.status in {Status.EXPIRED, Status.PENDING}
-
-
-def _costing(decision: Decision) -> Decision:
-    """A decision that costs what is still owed, where what was asked for cannot be had at any price."""
-    if not decision.cost:
-        return decision
-    return msgspec.structs.replace(decision, cost=fsum(owed.cost for owed in decision.obligations))
-
-
 def _copied(unit: Unit) -> Unit:
     """A unit that is kept, for somebody who may write into its metadata: what others are shown stays as it is."""
     return msgspec.structs.replace(unit, metadata=deepcopy(unit.metadata)) if unit.metadata else unit
-
-
-def _flagged(unit: Unit, decision: Decision) -> Unit:
-    flags = decision.flags or (decision.determining if decision.effect is Effect.FLAG else ())
-    return msgspec.structs.replace(unit, flags=flags) if flags else unit
-
-
-def _withheld(unit: Unit, decision: Decision) -> Withheld:
-    rule = decision.rule or "policy"
-    reason = next((text for text in decision.reasons if text.startswith(rule)), rule)
-    if unit.status is not Status.ACTIVE:
-        reason = f"{reason} [{unit.status.value}]"
-    return Withheld(ref=unit.ref, rule=rule, reason=reason)
