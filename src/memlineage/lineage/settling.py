@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from memlineage.lineage.contest import competes
 from memlineage.lineage.graph import Graph, Node, shown
 from memlineage.lineage.integrity import settle_integrity
 from memlineage.lineage.quorum import QuorumGraph, quorum_level
 from memlineage.lineage.standing import contaminated_of, standing_of
 from memlineage.model.principal import Integrity, authority
-from memlineage.model.state import CauseKind, Standing, Status
+from memlineage.model.state import Status
 
 if TYPE_CHECKING:
     from memlineage.lineage.arrays import Structure
@@ -263,7 +264,7 @@ def compete(graph: Graph, touched: Set[int], lost: dict[int, int]) -> dict[int, 
     nodes = graph.load([m for members in groups.values() for m in members])
     moved: dict[int, int] = {}
     for group, members in groups.items():
-        contending = {m for m in members if _competes(nodes[m])}
+        contending = {m for m in members if competes(nodes[m])}
         best = max(contending, key=lambda n: nodes[n].rank, default=0)
         for n in {*members, *inside[group]}:
             lost_to = best if n in contending and n != best else 0
@@ -272,8 +273,3 @@ def compete(graph: Graph, touched: Set[int], lost: dict[int, int]) -> dict[int, 
                 nodes[n].winner = lost_to
                 moved[n] = lost_to
     return moved
-
-
-def _competes(node: Node) -> bool:
-    out = 0 < node.own <= CauseKind.RETRACTED
-    return node.current and not out and node.standing != Standing.CONTAMINATED
