@@ -155,3 +155,9 @@ def test_estimates_rise_with_the_text_and_count_scripts_apart() -> None:
         3,
         0,
     )
+
+
+def test_what_rests_on_something_that_changed_is_to_be_worked_out_anew_and_not_repeated() -> None:
+    why = "what it was concluded from has changed or proved wrong; recalculate it from what is still here"
+    lines = to_prompt([unit(1, "base salary is $130k")], withheld=3, outdated=2).split("\n")
+    assert lines[-3:-1] == [f'<withheld count="2" reason="{why}"/>', '<withheld count="1" reason="policy"/>']

@@ -120,6 +120,12 @@ def bench(
     cache: Annotated[
         Path | None, typer.Option("--cache", metavar="FOLDER", help="Keep the filled memories for the next run.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="FOLDER", envvar="MEMLINEAGE_DATA", help="Where public data sets are, for recall."
+        ),
+    ] = None,
 ) -> int:
     """Measure this machine: figures beside the floor that each could reach."""
     from memlineage.evaluation.bench import counts, main
@@ -127,7 +133,7 @@ def bench(
     if printing.no_color:
         os.environ["NO_COLOR"] = "1"  # it prints for itself, from a process of its own where need be
     chosen = None if sizes is None else counts(sizes)
-    return main(names or (), small=small, json=printing.json, sizes=chosen, cache=cache)
+    return main(names or (), small=small, json=printing.json, sizes=chosen, cache=cache, data=data)
 
 
 def register(app: typer.Typer) -> None:

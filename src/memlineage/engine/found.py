@@ -85,7 +85,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_prompt(self, *, budget: int | None = None) -> str:
         """The block for a model: labelled by origin, content escaped, constraints first; `budget` in tokens."""
-        return to_prompt(self.units, constraints=self.constraints, withheld=len(self.withheld), budget=budget)
+        outdated = sum(item.outdated for item in self.withheld)
+        return to_prompt(
+            self.units,
+            constraints=self.constraints,
+            withheld=len(self.withheld),
+            outdated=outdated,
+            budget=budget,
+        )
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(self.units)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,15 @@ from memlineage.model.unit import Unit
 from memlineage.policy import Decision
 
 __all__ = ["ActionResult", "Affected", "CaughtUp", "Change", "Consequences", "Impact", "Page", "Trace", "Withheld"]
+
+
+_OUTDATED: Final = frozenset(
+    {
+        f"what it rests on was found wrong [{Status.CONTAMINATED.value}]",
+        f"it awaits verification [{Status.PENDING.value}]",
+    }
+)
+"""How the rules about standing of the form `dependency_consistency` put it."""
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +36,13 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     ref: Ref
     rule: str
     reason: str
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it was held back because what it rests on has changed or proved wrong, and by no rule of another's:
+        that a unit is outdated is told of no unit which a rule keeps from this reader anyway.
+        """
+        return self.reason.removeprefix(f"{self.rule}: ") in _OUTDATED
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.ref, self.rule, self.reason))

@@ -29,6 +29,7 @@ from memlineage.evaluation.measuring import Figure, Footprint
 from memlineage.evaluation.recall import RecallRow
 from memlineage.evaluation.recall import small as recall_rows
 from memlineage.evaluation.reporting import to_json, to_tables
+from memlineage.evaluation.statebench import FOLDER, StateRow, statebench
 
 __all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "counts", "main", "measure"]
 
@@ -58,12 +59,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         figures: speed.
         footprints: room on disk and in memory.
         recall: top-1 by embedder and language.
+        state: StateBench, where its data are at hand.
+        skipped: what was not measured, and why.
     """
 
     machine: dict[str, str | int]
     figures: tuple[Figure, ...] = ()
     footprints: tuple[Footprint, ...] = ()
     recall: tuple[RecallRow, ...] = ()
+    state: tuple[StateRow, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 def main(
@@ -73,12 +78,14 @@ def main(
     json: bool = False,
     sizes: Sequence[int] | None = None,
     cache: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | None = None,
 ) -> int:
     """Measure what is named (everything if nothing is), and print it. Returns the exit status.
 
     `small` leaves the larger sizes out; `sizes` sets them. `cache` is a folder that keeps the filled memories, which
-    take minutes and gigabytes at a million units, for the next run. Where variables set OpenBLAS to another
-    processor, the run happens in a process of its own without them, and says so.
+    take minutes and gigabytes at a million units, for the next run. `data` is the folder of the public data sets, which
+    are no part of this project: what needs one that is not there is skipped, and the report says so. Where
+    variables set OpenBLAS to another processor, the run happens in a process of its own without them, and says so.
 
     Raises `InvalidInputError` for a benchmark or a size that does not exist.
     """
@@ -86,22 +93,31 @@ def main(
     wanted = _check_sizes(sizes or (SMALL if small else SIZES))
     odd = [name for name in _BLAS if name in os.environ]
     if odd and _SPEED.keys() & set(chosen):
-        return _again_without(odd, chosen, wanted, json=json, cache=cache)
+        return _again_without(odd, chosen, wanted, json=json, cache=cache, data=data)
     with TemporaryDirectory(prefix="memlineage-bench-") as folder:
-        report = measure(chosen, wanted, Shelf(Path(folder), None if cache is None else Path(cache)))
+        shelf = Shelf(Path(folder), None if cache is None else Path(cache))
+        report = measure(chosen, wanted, shelf, None if data is None else Path(data))
     print(to_json(report)) if json else to_tables(report)
     return 0
 
 
-def measure(names: Sequence[str], sizes: Sequence[int], shelf: Shelf) -> Report:
-    """Take the figures, in filled memories from the shelf."""
+def measure(names: Sequence[str], sizes: Sequence[int], shelf: Shelf, data: Path | None = None) -> Report:
+    """Take the figures, in filled memories from the shelf; `data` holds the public data sets."""
+    here = data is not None and (data / FOLDER).is_dir()
     taken = [figure for name in names if name in _SPEED for figure in _SPEED[name](sizes, shelf)]
     return Report(
         machine=machine(os.environ),
         figures=tuple(figure for figure in taken if isinstance(figure, Figure)),
         footprints=tuple(figure for figure in taken if isinstance(figure, Footprint)),
         recall=tuple(recall_rows() if "recall" in names else ()),
+        state=tuple(statebench(data) if data is not None and here and "recall" in names else ()),
+        skipped=(_missing(data),) if "recall" in names and not here else (),
     )
+
+
+def _missing(data: Path | None) -> str:
+    cure = "name the folder that holds it with --data or MEMLINEAGE_DATA"
+    return f"StateBench: {cure}" if data is None else f"StateBench: no folder {data / FOLDER}; {cure}"
 
 
 def machine(environment: Mapping[str, str]) -> dict[str, str | int]:
@@ -151,6 +167,7 @@ def _again_without(
     *,
     json: bool,
     cache: str | os.PathLike[str] | None,
+    data: str | os.PathLike[str] | None,
 ) -> int:
     """OpenBLAS reads its variables when numpy is imported, so a change of mind needs a new process."""
     environment = {name: value for name, value in os.environ.items() if name not in odd}
@@ -158,6 +175,7 @@ def _again_without(
     command = [sys.executable, "-m", "memlineage.evaluation.bench", *names, "--sizes", *map(str, sizes)]
     command += ["--json"] if json else []
     command += [] if cache is None else ["--cache", os.fspath(cache)]
+    command += [] if data is None else ["--data", os.fspath(data)]
     return subprocess.run(command, env=environment, check=False).returncode
 
 
@@ -168,6 +186,7 @@ def _arguments() -> dict[str, Any]:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cache")
+    parser.add_argument("--data")
     return vars(parser.parse_args())
 
 
