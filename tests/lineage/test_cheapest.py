@@ -98,7 +98,7 @@ def test_no_set_of_steps_is_cheaper_than_the_one_found(seed: int) -> None:
     wrong = [parts for parts in scenes if found(parts, max(parts)) != least(parts, max(parts))]
     assert wrong == []
     possible = [parts for parts in scenes if found(parts, max(parts)) is not None]
-    assert 300 < len(possible) < 900  # both answers are asked for
+    assert 300 < len(possible) < 970  # both answers are asked for
 
 
 @pytest.mark.parametrize("seed", range(2))
