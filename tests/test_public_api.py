@@ -10,13 +10,13 @@ from memlineage.engine.options import StoreOptions
 
 NAMES = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
-    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError",
-    "Decision", "DecisionExplanation", "DecisionLogging", "Document", "Edge", "Effect", "Explanation", "Finding",
-    "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded",
-    "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError",
-    "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role", "Scope", "ScopeRequiredError",
-    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch",
-    "Withheld", "carry", "verify_proof",
+    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "Clarification", "Conflict", "ConflictError",
+    "ConflictPage", "Consequences", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging", "Document",
+    "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
+    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Option", "Page", "PolicyDocumentError", "PolicySet",
+    "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref",
+    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "Step", "StoreError",
+    "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip
 MEMORY = {
     "backup": ["path", "*", "overwrite", "with_key", "progress"],
@@ -40,6 +40,7 @@ MEMORY = {
     "reload": ["policies"],
     "register": ["principal", "*", "level", "verifier"],
     "register_comparer": ["kind", "same"],
+    "register_contradiction": ["check", "kind"],
     "register_tool": ["name", "run", "*", "integrity", "refresh", "cost", "backup", "compensate"],
     "rotate_key": ["signing_key"],
     "scope": ["*", "user", "agent", "session", "tenant", "domain"],
@@ -52,6 +53,7 @@ SCOPE = {
     "actor": [],
     "approve": ["decision", "*", "by", "reason"],
     "authorize": ["action", "arguments", "*", "justification", "by"],
+    "conflicts": ["subject", "key", "*", "check", "flagged", "limit"],
     "context": ["unit"],
     "corroborate": ["unit", "*", "depends_on", "creator"],
     "count": ["*", "filter"],
@@ -65,6 +67,7 @@ SCOPE = {
     "invalidate": ["unit", "*", "reason", "by"],
     "list": ["*", "filter", "status", "limit"],
     "load": ["source", "*", "name", "creator", "skip_bad", "progress"],
+    "resolve": ["conflict", "answer", "*", "by", "reason", "lang"],
     "restore": ["unit", "*", "cause", "by", "reason"],
     "retract": ["unit", "*", "reason", "by"],
     "retrieve": [

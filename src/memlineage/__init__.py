@@ -14,6 +14,7 @@
 from memlineage.engine.async_memory import AsyncMemory
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.backup import Backup
+from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, Option, Resolution, Settled
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.findings import Finding
@@ -64,11 +65,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
-    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "ConflictError", "Consequences", "CycleError",
-    "Decision", "DecisionExplanation", "DecisionLogging", "Document", "Edge", "Effect", "Explanation", "Finding",
-    "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "Limits", "Lineage", "Loaded",
-    "MemLineageError", "Memory", "Page", "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError",
-    "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref", "Role", "Scope", "ScopeRequiredError",
-    "Standing", "Status", "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch",
-    "Withheld", "carry", "verify_proof",
+    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "Clarification", "Conflict", "ConflictError",
+    "ConflictPage", "Consequences", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging", "Document",
+    "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
+    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Option", "Page", "PolicyDocumentError", "PolicySet",
+    "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref",
+    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "Step", "StoreError",
+    "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

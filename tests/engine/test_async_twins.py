@@ -63,7 +63,10 @@ ON_SCOPE = parts_of(
     "_scope", "AsyncActing", repair="RepairVerbs", disputes="DisputeVerbs", credence="CredenceVerbs",
     compensation="CompensationVerbs", chains="ChainVerbs", then="ThenVerbs",
 )  # fmt: skip
-ON_MEMORY = parts_of("_memory", "AsyncOpening", checks="CheckVerbs", owners="OwnerVerbs", past="PastVerbs")
+ON_MEMORY = parts_of(
+    "_memory", "AsyncOpening", checks="CheckVerbs", contradictions="ContradictionVerbs", owners="OwnerVerbs",
+    past="PastVerbs",
+)  # fmt: skip
 FACADES = [
     Twin("Memory", "memory", "_memory", "AsyncOpening", ON_MEMORY),
     Twin("Scope", "scope", "_scope", "AsyncActing", ON_SCOPE),
@@ -74,7 +77,11 @@ AT_ONCE = {"scope": "AsyncScope", "acting_as": "AsyncScope", "step": "AsyncStep"
 # Written by hand in `asynchronous`.
 BY_HAND = {"close"}
 # Functions that a worker will call, and that may be coroutine functions.
-CALLED_BACK = {"register_tool": {"run", "refresh", "compensate"}}
+CALLED_BACK = {
+    "register_tool": {"run", "refresh", "compensate"},
+    "register_contradiction": {"check"},
+    "conflicts": {"check"},
+}
 OPEN_DOC = "            workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.\n"
 
 Function = ast.FunctionDef

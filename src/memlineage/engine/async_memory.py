@@ -21,6 +21,7 @@ from memlineage.engine.reports import RebuildReport, VerifyReport, Watcher
 from memlineage.engine.results import CaughtUp, Consequences
 from memlineage.engine.tools import Refresh
 from memlineage.engine.verbs.async_checks import AsyncCheckVerbs
+from memlineage.engine.verbs.async_contradictions import AsyncContradictionVerbs
 from memlineage.engine.verbs.async_owners import AsyncOwnerVerbs
 from memlineage.engine.verbs.async_past import AsyncPastVerbs
 from memlineage.engine.watching import OnReload, Watch
@@ -37,7 +38,7 @@ from memlineage.store.database import MEMORY
 __all__ = ["AsyncMemory"]
 
 
-class AsyncMemory(AsyncCheckVerbs, AsyncOwnerVerbs, AsyncPastVerbs):
+class AsyncMemory(AsyncCheckVerbs, AsyncContradictionVerbs, AsyncOwnerVerbs, AsyncPastVerbs):
     """`Memory` for asynchronous programs: the same names with the same parameters, awaited.
 
     Not awaited, since they read and write nothing: `open`, `scope`, `policies`, `embedder`, `path`.

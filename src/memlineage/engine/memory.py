@@ -35,6 +35,7 @@ from memlineage.engine.scope import Scope
 from memlineage.engine.sources import Sources
 from memlineage.engine.tools import Refresh, Tool
 from memlineage.engine.verbs.checks import CheckVerbs
+from memlineage.engine.verbs.contradictions import ContradictionVerbs
 from memlineage.engine.verbs.owners import OwnerVerbs
 from memlineage.engine.verbs.past import PastVerbs
 from memlineage.engine.watching import OnReload, Watch
@@ -53,7 +54,7 @@ from memlineage.store.database import MEMORY, Database, closed_on_failure
 __all__ = ["Memory"]
 
 
-class Memory(CheckVerbs, OwnerVerbs, PastVerbs):
+class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
     """A memory that knows its lineage and enforces it. Thread-safe; many processes may open the same file."""
 
     def __init__(self, core: Core, keyring: Keyring, sources: Sources, *, background: bool) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.afterwards import Afterwards
+from memlineage.engine.chains import Chains
 from memlineage.engine.consequences import ConsequencesVerbs
+from memlineage.engine.contexts import Contexts
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.explaining import Explaining
@@ -16,6 +18,7 @@ from memlineage.engine.gate import Gate
 from memlineage.engine.inputs import Draft, Target, draft, parse_target
 from memlineage.engine.inspection import Inspection
 from memlineage.engine.options import StoreOptions
+from memlineage.engine.plans import Plans
 from memlineage.engine.refreshing import Refreshing
 from memlineage.engine.tracking import implied_parents
 from memlineage.engine.writing import Writing
@@ -26,6 +29,7 @@ from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 
 if TYPE_CHECKING:
+    from memlineage.engine.conflicts_settled import Disputes
     from memlineage.engine.retrieval import Retrieval
 
 __all__ = ["Parts"]
@@ -53,6 +57,28 @@ class Parts:
         from memlineage.engine.retrieval import Retrieval
 
         return Retrieval(self.core, self.enforcement, self.refreshing)
+
+    @cached_property
+    def disputes(self) -> Disputes:
+        """Conflicts and how they are settled."""
+        from memlineage.engine.conflicts_settled import Disputes
+
+        return Disputes(self.core, self.enforcement, self.writing, self.draft)
+
+    @cached_property
+    def chains(self) -> Chains:
+        """Walks along the lineage."""
+        return Chains(self.core, self.enforcement, self.refreshing)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """The steps of plans."""
+        return Plans(self.core, self.enforcement)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Contexts for models."""
+        return Contexts(self.core, self.enforcement, self.refreshing, self.retrieval)
 
     def draft(self, acting: Acting, content: str, options: Mapping[str, Any]) -> Draft:
         """A checked draft; inside a step, what names no parents hangs on the step."""

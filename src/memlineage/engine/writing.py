@@ -304,7 +304,7 @@ def _owner(acting: Acting, draft: Draft) -> str:
 def _refuse_reserved(*kinds: str | None) -> None:
     for kind in kinds:
         if kind in RESERVED_KINDS:
-            raise InvalidInputError(f"kind={kind!r} is written by act, approve and reverify only")
+            raise InvalidInputError(f"kind={kind!r} is written by act, approve, resolve and reverify only")
 
 
 def _refuse_takeover(acting: Acting, draft: Draft, owner: str) -> None:

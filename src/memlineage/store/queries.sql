@@ -58,6 +58,13 @@ SELECT e.child, e.parent, e.justification, e.role, e.weight FROM carray(?1) c JO
 -- name: hops_down
 SELECT e.child, e.parent, e.justification, e.role, e.weight FROM carray(?1) c JOIN edge e ON e.parent = c.value;
 
+-- name: ways_down  (children of these, over roles whose bits are set)
+SELECT DISTINCT e.child, e.parent FROM carray(?1) c JOIN edge e ON e.parent = c.value WHERE (1 << e.role) & ?2;
+
+-- name: children_after  (the same of one version, a page at a time)
+SELECT DISTINCT e.child FROM edge e WHERE e.parent = ?1 AND e.child > ?2 AND (1 << e.role) & ?3
+ORDER BY e.child LIMIT ?4;
+
 -- name: written
 SELECT v.n, v.creator, v.actor, v.integrity,
        coalesce((SELECT max(x.level) FROM endorsement x
@@ -120,6 +127,15 @@ SELECT v.n, u.u, u.w, u.latest FROM unit u JOIN version v ON v.u = u.u WHERE u.i
 -- name: unit_versions
 SELECT n, version FROM version WHERE u = ?1 ORDER BY version;
 
+-- name: replaced_by  (of these versions, those that a bare id does not mean, with the one that it does)
+SELECT v.n, u.current FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u WHERE u.current <> v.n;
+
+-- name: current_of  (per version: its unit, and what a bare id of that means)
+SELECT v.n, v.u, u.current FROM carray(?1) c JOIN version v ON v.n = c.value JOIN unit u ON u.u = v.u ORDER BY v.n;
+
+-- name: vectors_of
+SELECT v.n, v.vector FROM carray(?1) c JOIN version v ON v.n = c.value WHERE v.vector IS NOT NULL;
+
 -- name: active_causes
 SELECT kind, seq, by, at_us FROM cause WHERE n = ?1 AND lifted IS NULL ORDER BY seq;
 
@@ -179,13 +195,23 @@ INSERT INTO cause (seq, n, kind, by, reason, salt, at_us) VALUES (?, ?, ?, ?, ?,
 
 -- name: deletable
 SELECT v.n FROM version v CROSS JOIN unit u ON u.u = v.u AND u.current = v.n
-WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval')
+WHERE v.ns = ?1 AND v.kind NOT IN ('verification', 'action', 'approval', 'resolution')
   AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 4) AND c.lifted IS NULL)
 ORDER BY v.n;
 
 -- name: actions_among  (as they ended, not as they began)
 SELECT v.n FROM carray(?1) c CROSS JOIN version v ON v.n = c.value CROSS JOIN unit u ON u.u = v.u AND u.current = v.n
 WHERE v.kind = 'action' ORDER BY v.n;
+
+-- name: contested  (groups of a namespace in which something lost its key)
+SELECT DISTINCT v.g, v.subject, v.key FROM version v CROSS JOIN lost l ON l.n = v.n WHERE v.ns = ?1;
+
+-- name: find_contest
+SELECT g FROM contest WHERE identity = ?1;
+
+-- name: both_hold  (of these versions, those that somebody said hold together, and the unit that says so)
+SELECT e.child, e.parent FROM carray(?1) c JOIN edge e ON e.parent = c.value JOIN version v ON v.n = e.child
+WHERE v.kind = 'resolution' AND v.creator_id = 'both';
 
 -- name: walls_of
 SELECT v.n, v.w FROM carray(?1) c JOIN version v ON v.n = c.value ORDER BY v.n;
@@ -197,7 +223,7 @@ WHERE v.n IN (SELECT n FROM version WHERE creator = (SELECT p FROM principal WHE
   AND NOT EXISTS (SELECT 1 FROM cause c WHERE c.n = v.n AND c.kind IN (1, 2) AND c.lifted IS NULL) ORDER BY v.n;
 
 -- name: columns  (what a search keeps of the versions of a namespace)
-SELECT v.n, v.vector, v.w, v.kind IN ('verification', 'approval'), v.kind IN ('constraint', 'goal', 'preference'),
+SELECT v.n, v.vector, v.w, v.kind IN ('verification', 'approval', 'resolution'), v.kind IN ('constraint', 'goal', 'preference'),
        d.sz, v.recorded_us, v.confidence, v.pinned
 FROM version v LEFT JOIN text_docsize d ON d.id = v.n WHERE v.ns = ?1 AND v.n > ?2 ORDER BY v.n;
 
