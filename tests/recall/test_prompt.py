@@ -136,7 +136,7 @@ def test_a_budget_holds(contents: list[str], budget: int) -> None:
 
 def test_a_budget_too_small_for_the_frame_is_refused_with_the_least() -> None:
     with pytest.raises(
-        InvalidInputError, match=r"budget=5 tokens is too small for the frame; give (\d+) or more"
+        InvalidInputError, match=r"budget=5 is too small for the frame; give (\d+) tokens or more"
     ) as no:
         to_prompt([unit(1, "x")], budget=5)
     least = int(re.search(r"give (\d+)", str(no.value))[1])

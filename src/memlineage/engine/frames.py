@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Frame", "Step", "Unfinished", "around", "carry", "current", "implied_parents", "items", "remember", "sources",
-    "took",
+    "task_root", "took",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -160,6 +160,12 @@ def implied_parents(core: Core, scope: Walls) -> list[Ref]:
         if frame.step is not None and scope.sees(frame.step.wall):
             return [frame.step.ref]
     return []
+
+
+def task_root(core: Core, scope: Walls) -> Ref | None:
+    """What the current task is for: the outermost step in sight of that scope; None outside of any (row E4)."""
+    steps = [frame.step.ref for frame in _frames(core) if frame.step is not None and scope.sees(frame.step.wall)]
+    return steps[-1] if steps else None
 
 
 def took(core: Core, units: Units) -> Units:

@@ -17,17 +17,25 @@ from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.refreshing import Refreshing, Stale, replaced
 from memlineage.engine.results import Withheld
 from memlineage.engine.snapshot import Snapshot
+from memlineage.errors import InvalidInputError
 from memlineage.model.ids import Ref
 from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 from memlineage.policy import Budget, Decision, Effect, ObligationKind, fall_back
 
-__all__ = ["Asking", "Judge", "flagged", "held_back", "until_fresh"]
+__all__ = ["Asking", "Judge", "check_budget", "flagged", "held_back", "until_fresh"]
 
 _ROUNDS: Final = 3
 _MAY_BE_STALE: Final = frozenset({Status.EXPIRED, Status.PENDING})
 
 R = TypeVar("R")
+
+
+def check_budget(budget: object) -> Budget | None:
+    """A budget, or none."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidInputError(f"budget={budget!r:.80} must be a Budget(max_cost=…, min_score=…)")
+    return budget
 
 
 class Asking(NamedTuple):
@@ -74,6 +82,10 @@ class Judge:
     def cost(self) -> float:
         """What it would cost to fetch all that is too old among what was judged, and behind it, each value once."""
         return fsum(self._prices.values())
+
+    def once(self, n: int, unit: Unit) -> Decision:
+        """The decision that was made already, or else `judge`."""
+        return self.decisions.get(unit.ref) or self.judge(n, unit)
 
     def judge(self, n: int, unit: Unit) -> Decision:
         """Ask policy; note what it wants fresh."""

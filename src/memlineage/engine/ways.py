@@ -1,0 +1,85 @@
+"""Steps along the lineage of a store, read no further than a walk goes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+from memlineage.engine.snapshot import Snapshot
+from memlineage.lineage.outward import Way
+from memlineage.model.unit import Role
+from memlineage.store.database import Connection, fetch, ids
+from memlineage.store.sql import QUERIES
+
+__all__ = ["Ways", "back", "either_way", "forward", "unfolding"]
+
+Ways = Callable[[Sequence[int]], Iterable[Way]]
+"""The steps from some versions, by rising end."""
+
+_FEW: Final = 256
+"""With more versions than these in a wave, its steps are read with one query instead of a query each."""
+_FIRST: Final = 64
+_MOST: Final = 4_096
+
+
+def back(snapshot: Snapshot, roles: Collection[Role]) -> Ways:
+    """From conclusions to what they were concluded from."""
+
+    def ways(wave: Sequence[int]) -> Iterable[Way]:
+        return sorted(Way(hop.parent, hop.child) for hop in snapshot.graph.parents(wave) if hop.role in roles)
+
+    return ways
+
+
+def forward(snapshot: Snapshot, roles: Collection[Role]) -> Ways:
+    """From premises to what was concluded from them. What hangs on an earlier version that says the same as a later one
+    hangs on the later one as well.
+    """
+
+    def ways(wave: Sequence[int]) -> Iterable[Way]:
+        same = sorted(Way(older, newer, alike=True) for older, newer in snapshot.graph.said_before(wave))
+        return heapq.merge(same, _down(snapshot.connection, wave, roles))
+
+    return ways
+
+
+def either_way(snapshot: Snapshot, roles: Collection[Role]) -> Ways:
+    """Along edges in either direction."""
+    up = back(snapshot, roles)
+
+    def ways(wave: Sequence[int]) -> Iterable[Way]:
+        return heapq.merge(up(wave), _down(snapshot.connection, wave, roles))
+
+    return ways
+
+
+def unfolding(snapshot: Snapshot) -> Ways:
+    """From steps to what was done in them, and from a version that was replaced to the one that replaced it."""
+
+    def ways(wave: Sequence[int]) -> Iterable[Way]:
+        now = fetch(snapshot.connection, QUERIES["replaced_by"], (ids(wave),))
+        instead = sorted(Way(current, n, alike=True) for n, current in now)
+        return heapq.merge(instead, _down(snapshot.connection, wave, {Role.DEPENDS}))
+
+    return ways
+
+
+def _down(connection: Connection, wave: Sequence[int], roles: Collection[Role]) -> Iterable[Way]:
+    mask = sum(1 << role for role in roles)
+    if len(wave) > _FEW:
+        rows = fetch(connection, QUERIES["ways_down"], (ids(wave), mask))
+        return sorted(Way(child, parent) for child, parent in rows)
+    return heapq.merge(*(_children(connection, n, mask) for n in wave))
+
+
+def _children(connection: Connection, n: int, mask: int) -> Iterator[Way]:
+    """Children of one version, by rising id, read a page at a time: no statement stays open between two of them."""
+    last, size = 0, _FIRST
+    while True:
+        page = [child for (child,) in fetch(connection, QUERIES["children_after"], (n, last, mask, size))]
+        for child in page:
+            yield Way(child, n)
+        if len(page) < size:
+            return
+        last, size = page[-1], min(2 * size, _MOST)
