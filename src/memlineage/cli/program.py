@@ -10,7 +10,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from memlineage.cli import acts, afterwards, importing, ledger, lineage, operating, policies, terminal, units, verifying
+from memlineage.cli import (
+    acts,
+    afterwards,
+    conflicts,
+    importing,
+    ledger,
+    lineage,
+    operating,
+    policies,
+    terminal,
+    units,
+    verifying,
+)
 from memlineage.cli.answers import DONE, MISUSE, REFUSED
 
 __all__ = ["app", "main"]
@@ -78,7 +90,7 @@ def _start(
         raise typer.Exit(MISUSE)
 
 
-for _floor in (units, acts, lineage, ledger, verifying, importing, policies, afterwards, operating):
+for _floor in (units, acts, conflicts, lineage, ledger, verifying, importing, policies, afterwards, operating):
     _floor.register(app)
 
 
