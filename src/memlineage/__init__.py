@@ -14,7 +14,9 @@
 from memlineage.engine.async_memory import AsyncMemory
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.backup import Backup
+from memlineage.engine.chain_results import Chain, ChainLink, PlanStep, PlanSteps
 from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, Option, Resolution, Settled
+from memlineage.engine.context_result import Context, ContextItem, LeftOut
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.findings import Finding
@@ -60,16 +62,19 @@ from memlineage.model.principal import Authority, Integrity
 from memlineage.model.state import Standing, Status
 from memlineage.model.unit import Cause, Edge, Lineage, Role, Unit
 from memlineage.policy import Budget, Decision, Document, Effect, PolicySet
+from memlineage.recall.profiles import ContextProfile
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
-    "CapabilityError", "CaughtUp", "Cause", "Change", "Checkpoint", "Clarification", "Conflict", "ConflictError",
-    "ConflictPage", "Consequences", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging", "Document",
-    "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError",
-    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "Option", "Page", "PolicyDocumentError", "PolicySet",
-    "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref",
-    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "Step", "StoreError",
-    "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
+    "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
+    "Conflict", "ConflictError", "ConflictPage", "Consequences", "Context", "ContextItem", "ContextProfile",
+    "CycleError", "Decision", "DecisionExplanation", "DecisionLogging", "Document", "Edge", "Effect", "Explanation",
+    "Finding", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage",
+    "Loaded", "MemLineageError", "Memory", "Option", "Page", "PlanStep", "PlanSteps", "PolicyDocumentError",
+    "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError",
+    "RebuildReport", "Ref", "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status",
+    "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld", "carry",
+    "verify_proof",
 ]  # fmt: skip

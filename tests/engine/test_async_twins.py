@@ -78,6 +78,7 @@ AT_ONCE = {"scope": "AsyncScope", "acting_as": "AsyncScope", "step": "AsyncStep"
 BY_HAND = {"close"}
 # Functions that a worker will call, and that may be coroutine functions.
 CALLED_BACK = {
+    "build_context": {"count"},
     "register_tool": {"run", "refresh", "compensate"},
     "register_contradiction": {"check"},
     "conflicts": {"check"},

@@ -151,7 +151,7 @@ class AsyncChainVerbs(AsyncActing):
                 focus=focus,
                 tokens=tokens,
                 profile=profile,
-                count=count,
+                count=self._workers.bridged(count),
                 critical=critical,
                 budget=budget,
                 purpose=purpose,
