@@ -29,6 +29,7 @@ class Story(enum.StrEnum):
 
     TRAVEL = "travel"
     POISON = "poison"
+    DIALOGUE = "dialogue"
 
 
 def demo(

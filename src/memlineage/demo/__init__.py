@@ -2,12 +2,13 @@
 
 The command line calls `main`:
 
-    memlineage demo [travel|poison] [--db FILE] [--step] [--json]
+    memlineage demo [travel|poison|dialogue] [--db FILE] [--step] [--json]
 
     main(story: str = "travel", db: str | None = None, step: bool = False, json: bool = False) -> int
 
     travel      an agent plans, books and repairs; what it built on changes, grows old and proves wrong
     poison      a mail plants an instruction and a false fact; they are rewritten, repeated, triggered, found out
+    dialogue    five weeks of talk: preferences stated, changed, guessed at, echoed, expired; twelve questions, marked
     --db FILE   keep the store in a new file; what to type to look into it is shown at the end
     --step      wait for Enter between scenes
     --json      one JSON document, `{"ok": bool, "scenes": [...]}`, instead of the panels
@@ -23,7 +24,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from memlineage.demo import poison, travel
+from memlineage.demo import dialogue, poison, travel
 from memlineage.demo.rendering import show
 from memlineage.demo.scene import Scene, as_json
 from memlineage.demo.stage import check_new
@@ -32,7 +33,11 @@ from memlineage.errors import InvalidInputError, MemLineageError, StoreError
 __all__ = ["STORIES", "Scene", "as_json", "main", "show"]
 
 MEMORY: Final = ":memory:"
-STORIES: Final[dict[str, Callable[[str], Iterator[Scene]]]] = {"travel": travel.tell, "poison": poison.tell}
+STORIES: Final[dict[str, Callable[[str], Iterator[Scene]]]] = {
+    "travel": travel.tell,
+    "poison": poison.tell,
+    "dialogue": dialogue.tell,
+}
 """The stories by name; each is told into a new file, or into memory."""
 
 
