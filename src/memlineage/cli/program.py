@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from memlineage.cli import (
     acts,
     afterwards,
+    chains,
     conflicts,
     importing,
     ledger,
@@ -90,7 +91,7 @@ def _start(
         raise typer.Exit(MISUSE)
 
 
-for _floor in (units, acts, conflicts, lineage, ledger, verifying, importing, policies, afterwards, operating):
+for _floor in (units, acts, conflicts, lineage, chains, ledger, verifying, importing, policies, afterwards, operating):
     _floor.register(app)
 
 
