@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.chain_results import PlanStep
@@ -49,6 +49,15 @@ _ASKED: Final = 2_000
 """Characters of the focus that stand for a query where there is none."""
 
 
+class _Gathered(NamedTuple):
+    """Everything that could be in a context, and what could not."""
+
+    candidates: list[Candidate]
+    withheld: tuple[Withheld, ...]
+    hidden: int
+    cost: float
+
+
 class Contexts:
     """Builds contexts."""
 
@@ -61,16 +70,20 @@ class Contexts:
     def build(self, acting: Acting, wish: ContextWish) -> Context:
         """The context; what policy wants fresh is fetched first."""
 
-        def once(given_up: set[int]) -> tuple[Context, list[Stale]]:
-            def work(snapshot: Snapshot, alone: bool) -> tuple[Context, list[Stale]] | None:
+        def once(given_up: set[int]) -> tuple[_Gathered, list[Stale]]:
+            def work(snapshot: Snapshot, alone: bool) -> tuple[_Gathered, list[Stale]] | None:
                 judge = Judge(self._enforcement, self._refreshing, snapshot, wish.asking(acting), given_up)
                 assembly = _Assembly(self._core, self._enforcement, snapshot, judge, acting, wish)
                 found = self._search(assembly, alone=alone)
-                return None if found is None else (assembly.context(found), list(judge.stale.values()))
+                return None if found is None else (assembly.gathered(found), list(judge.stale.values()))
 
             return self._retrieval.reading(work)
 
-        return until_fresh(self._refreshing, once)
+        # The counter is the caller's own, and may take its time: it is asked when nothing is held any more.
+        gathered = until_fresh(self._refreshing, once)
+        return fitted(
+            gathered.candidates, wish, withheld=gathered.withheld, hidden=gathered.hidden, cost=gathered.cost
+        )  # fmt: skip
 
     def _search(self, assembly: _Assembly, *, alone: bool) -> Found | None:
         query = assembly.query
@@ -129,15 +142,11 @@ class _Assembly:
             raise InvalidInputError("there is nothing to build a context for; give a query, or a focus")
         return text
 
-    def context(self, found: Found) -> Context:
-        """Everything that could be in it, and of that what fits."""
+    def gathered(self, found: Found) -> _Gathered:
+        """Everything that could be in it."""
         self._withheld.update((item.ref, item) for item in found.withheld)
-        candidates = list(self._candidates(found))
-        held = tuple(self._withheld.values())
-        return fitted(
-            _each_once(candidates, self._profile.order), self._wish, withheld=held, hidden=len(self._hidden),
-            cost=self.judge.cost,
-        )  # fmt: skip
+        candidates = _each_once(list(self._candidates(found)), self._profile.order)
+        return _Gathered(candidates, tuple(self._withheld.values()), len(self._hidden), self.judge.cost)
 
     def _candidates(self, found: Found) -> Iterator[Candidate]:
         has = self._profile.has

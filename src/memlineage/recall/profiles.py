@@ -15,7 +15,7 @@ and by which weights likeness, nearness, importance and youth are ranked (`ranki
 | | answering | planning | writing |
 | --- | --- | --- | --- |
 | for | one answer | the next step of a plan | a longer text, with its sources |
-| parts by importance | constraints, chain, current, like | all, as above | constraints, like, chain |
+| parts by importance | constraints, chain, current, like | goal, constraints, steps, chain, current, like | constraints, like, chain |
 | the chain leads to | the focus, or the best match | the same | the focus, or the eight best |
 | it goes back | 3 hops, 8 units | all the way, 16 units | 2 hops, 16 units |
 | like the query | 8 | 5 | 24, one topic after the other |
@@ -95,7 +95,10 @@ class ContextProfile(msgspec.Struct, frozen=True, kw_only=True):
 CONTEXT_PROFILES: Final[Mapping[str, ContextProfile]] = MappingProxyType(
     {
         "answering": ContextProfile(name="answering", ranking="answering", chain=8, hops=3),
-        "planning": ContextProfile(name="planning", ranking="planning", order=PARTS, chain=16, like=5),
+        "planning": ContextProfile(
+            name="planning", ranking="planning", order=("goal", "constraints", "steps", "chain", "current", "like"),
+            chain=16, like=5,
+        ),
         "writing": ContextProfile(
             name="writing", ranking="writing", order=("constraints", "like", "chain"), chain=16, hops=2, anchors=8,
             like=24, by_topic=True,
