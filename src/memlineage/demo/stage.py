@@ -11,7 +11,7 @@ from memlineage.demo.clock import Clock
 from memlineage.demo.scene import Node, Scene, Table, Tree
 from memlineage.errors import InvalidInputError
 
-__all__ = ["Stage", "chain_tree", "check_new", "compared", "inspections"]
+__all__ = ["Stage", "chain_tree", "check_new", "compared", "impact_tree", "inspections"]
 
 _COUNTED = (ml.Status.ACTIVE, ml.Status.PENDING)
 
@@ -112,6 +112,22 @@ def chain_tree(stage: Stage, title: str, units: Iterable[ml.Unit], end: Node | N
     for node in reversed(nodes):
         root = Node(name=node.name, status=node.status, says=node.says, below=(root,))
     return Tree(title=title, root=root)
+
+
+def impact_tree(stage: Stage, title: str, impact: ml.Impact) -> Tree:
+    """What rests on a unit, each under the last step of its shortest path; replaced versions left out."""
+    shown = [item for item in impact if item.unit.status is not ml.Status.SUPERSEDED]
+
+    def below(parent: ml.Ref) -> tuple[Node, ...]:
+        return tuple(
+            stage.node(item.unit, below(item.unit.ref)) for item in shown if _shown_parent(item, shown) == parent
+        )
+
+    def _shown_parent(item: ml.Affected, shown: list[ml.Affected]) -> ml.Ref:
+        visible = {impact.root.ref, *(other.unit.ref for other in shown)}
+        return next(ref for ref in reversed(item.path[:-1]) if ref in visible)
+
+    return Tree(title=title, root=stage.node(impact.root, below(impact.root.ref)))
 
 
 def compared(told: Sequence[Scene]) -> tuple[Table, list[int], int]:

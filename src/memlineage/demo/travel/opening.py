@@ -7,8 +7,9 @@ from typing import Any, Final
 import memlineage as ml
 from memlineage.demo.banking import HONEST_IBAN
 from memlineage.demo.scene import Check, Line, Scene, Table, Verdict
+from memlineage.demo.stage import impact_tree
 from memlineage.demo.travel.agent import flight_in
-from memlineage.demo.travel.stage import TravelStage, counted, impact_tree
+from memlineage.demo.travel.stage import TravelStage, counted
 from memlineage.demo.travel.world import amount
 
 __all__ = ["BREAKFAST", "alice_changes_the_city", "alice_speaks", "the_agent_plans_and_books"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import memlineage as ml
-from memlineage.demo.scene import Node, Tree
 from memlineage.demo.stage import Stage
 from memlineage.demo.travel.agent import TravelAgent, World
 from memlineage.demo.travel.flat import FlatTraveller
 
-__all__ = ["TravelStage", "counted", "impact_tree"]
+__all__ = ["TravelStage", "counted"]
 
 
 class TravelStage(Stage):
@@ -41,19 +40,3 @@ def counted(dead: Sequence[str]) -> str:
     """How many texts, and which, by their first words."""
     which = " and ".join(text.partition(" ")[0].rstrip(":") for text in dead)
     return f"{len(dead)} dead facts ({which})" if dead else "0 dead facts"
-
-
-def impact_tree(stage: Stage, title: str, impact: ml.Impact) -> Tree:
-    """What rests on a unit, each under the last step of its shortest path; replaced versions left out."""
-    shown = [item for item in impact if item.unit.status is not ml.Status.SUPERSEDED]
-
-    def below(parent: ml.Ref) -> tuple[Node, ...]:
-        return tuple(
-            stage.node(item.unit, below(item.unit.ref)) for item in shown if _shown_parent(item, shown) == parent
-        )
-
-    def _shown_parent(item: ml.Affected, shown: list[ml.Affected]) -> ml.Ref:
-        visible = {impact.root.ref, *(other.unit.ref for other in shown)}
-        return next(ref for ref in reversed(item.path[:-1]) if ref in visible)
-
-    return Tree(title=title, root=stage.node(impact.root, below(impact.root.ref)))
