@@ -139,7 +139,7 @@ class Chains:
             with self._core.read() as snapshot:
                 judge = Judge(self._enforcement, self._refreshing, snapshot, asked.asking(acting), given_up)
                 n = snapshot.resolve(acting.scope, target).n
-                [start] = inspected(self._enforcement, snapshot, acting, [n]).values()
+                [start] = inspected(self._enforcement, snapshot, asked.asking(acting), [n]).values()
                 likeness = None
                 if vector is not None:
                     self._core.check_vectors(snapshot.connection)
@@ -273,13 +273,13 @@ def _whole_levels(pieces: Iterable[list[Passage]]) -> Iterator[list[Passage]]:
 
 
 def inspected(
-    enforcement: Enforcement, snapshot: Snapshot, acting: Acting, numbers: Collection[int]
+    enforcement: Enforcement, snapshot: Snapshot, asking: Asking, numbers: Collection[int]
 ) -> dict[int, Unit]:
     """Units as whoever asks about them is shown them: with their status, not withheld for it. Raises
     `PolicyViolationError` if policy denies the read of one.
     """
     found = {}
-    reading = enforcement.reading(acting, snapshot, inspecting=True)
+    reading = enforcement.reading(asking.acting, snapshot, purpose=asking.purpose, inspecting=True)
     for n, unit in snapshot.units(numbers).items():
         decision = enforcement.read(reading, unit, n)
         if not decision.allowed:

@@ -112,7 +112,7 @@ class _Assembly:
         self._wish = wish
         self._profile = wish.profile
         numbers = [snapshot.resolve(acting.scope, target).n for target in wish.focus]
-        self._focus = inspected(enforcement, snapshot, acting, numbers)
+        self._focus = inspected(enforcement, snapshot, wish.asking(acting), numbers)
         self._root = task_root(core, acting.scope)
         self._withheld: dict[Ref, Withheld] = {}
         self._hidden: set[int] = set()

@@ -17,7 +17,7 @@ from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.frames import task_root
 from memlineage.engine.inputs import Target
-from memlineage.engine.judging import flagged, held_back
+from memlineage.engine.judging import Asking, flagged, held_back
 from memlineage.engine.results import Withheld
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.ways import unfolding
@@ -53,7 +53,7 @@ class Plans:
             target = Target(root.id, None)
         with self._core.read() as snapshot:
             known = snapshot.resolve(acting.scope, target)
-            goal = inspected(self._enforcement, snapshot, acting, [known.n])[known.n]
+            goal = inspected(self._enforcement, snapshot, Asking(acting), [known.n])[known.n]
             unfolded = Unfolded(snapshot, known.unit, known.n, limit)
             shown, withheld, hidden = self._shown(snapshot, acting, unfolded, goal)
         return PlanSteps(
