@@ -24,6 +24,7 @@ from memlineage.engine.decisions import DecisionLog
 from memlineage.engine.generation import Generation, Generations
 from memlineage.engine.inputs import Limits
 from memlineage.engine.later import Later
+from memlineage.engine.outbox import Outbox
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
 from memlineage.errors import PolicyViolationError, StoreError
@@ -55,6 +56,7 @@ class Core:
         generation: what a write goes by; it changes between writes only, so it is for whoever is inside of one. Reads
             have that of their snapshot.
         generations: those that the file names, made once each.
+        derived: another object whenever rows were written anew, so that what was read before may be wrong.
     """
 
     def __init__(
@@ -78,6 +80,8 @@ class Core:
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog(decision_log)
         self.later = Later()
+        self.outbox = Outbox()
+        self.derived = object()
         self._clock = clock
         self._names = NameCache()
         self._places: PlaceCache = {}
@@ -105,6 +109,7 @@ class Core:
     def forget_derived(self) -> None:
         """Rows were written anew: what was kept in memory, or beside the file, may be of what they were."""
         self._wake = None
+        self.derived = object()
         self._names, self._places = NameCache(), {}
         self._index = KeptIndex(self.database.file)
         self.generations.forget_masks()
@@ -141,10 +146,15 @@ class Core:
                 )  # fmt: skip
                 if wake is None:
                     self.check_vectors(connection)
+                told = self.outbox.begun(connection, unchanged=wake is not None)
+                if told:
+                    writer.states.keep_first()
                 if let_time_pass:
                     writer.expire_due()
                 yield writer
                 writer.settle()
+                if told:
+                    self.outbox.tell(writer, told)
                 carried = generation.masks.flush(connection)
                 left = writer.numbers.wake(moment, names.registered)
             self._wake = left  # only now is it committed
@@ -177,7 +187,9 @@ class Core:
             with self.database.writing() as connection:
                 yield connection
                 carried = self.log.flush(connection)
+                self.outbox.oblige(connection, carried)
             carried = ()
+            self.outbox.committed()
         finally:
             self.log.put_back(carried)
 

@@ -65,6 +65,7 @@ class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
         self._signed = Checkpoints(core, keyring)
         if background:
             self._parts.afterwards.start()
+            self._parts.owners.start()
 
     @classmethod
     def open(
@@ -413,9 +414,11 @@ class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
                 watch.stop()
             if not self._core.database.inherited:
                 self._parts.afterwards.stop()
+                self._parts.owners.stop()
             if self._core.log.waiting and not self._core.database.inherited:
                 self._core.write_last_log()
         finally:
+            self._parts.close()
             self._core.database.close()
 
     def __enter__(self) -> Self:

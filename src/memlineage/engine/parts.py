@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from memlineage.engine.gate import Gate
 from memlineage.engine.inputs import Draft, Target, draft, parse_target
 from memlineage.engine.inspection import Inspection
 from memlineage.engine.options import StoreOptions
+from memlineage.engine.owners import Owners
 from memlineage.engine.plans import Plans
 from memlineage.engine.refreshing import Refreshing
 from memlineage.engine.tracking import implied_parents
@@ -29,6 +31,7 @@ from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 
 if TYPE_CHECKING:
+    from memlineage.engine.past_view import Past
     from memlineage.engine.conflicts_settled import Disputes
     from memlineage.engine.retrieval import Retrieval
 
@@ -40,9 +43,10 @@ _OPTIONS = frozenset(StoreOptions.__annotations__)
 class Parts:
     """Everything that verbs are made of."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, enforcement: Enforcement | None = None) -> None:
+        """`enforcement` decides otherwise than the generation in force alone: see `past_view`."""
         self.core = core
-        self.enforcement = Enforcement(core)
+        self.enforcement = Enforcement(core) if enforcement is None else enforcement
         self.writing = Writing(core, self.enforcement)
         self.consequences = ConsequencesVerbs(core, self.enforcement, self.writing)
         self.inspection = Inspection(core, self.enforcement)
@@ -50,6 +54,7 @@ class Parts:
         self.gate = Gate(core, self.enforcement, self.writing)
         self.explaining = Explaining(core, self.enforcement, self.refreshing)
         self.afterwards = Afterwards(core, self.enforcement, self.refreshing)
+        self.owners = Owners(core, self.enforcement)
 
     @cached_property
     def retrieval(self) -> Retrieval:
@@ -79,6 +84,22 @@ class Parts:
     def contexts(self) -> Contexts:
         """Contexts for models."""
         return Contexts(self.core, self.enforcement, self.refreshing, self.retrieval)
+
+    @cached_property
+    def past(self) -> Past:
+        """Views of what was. Raises `CapabilityError` in one of them."""
+        from memlineage.engine.past_view import Past
+
+        return Past(self.core)
+
+    def as_of(self, moment: datetime | None) -> Parts:
+        """The parts that read the memory as it was at an instant; these themselves for the present."""
+        return self if moment is None else self.past.parts(self.past.instant(moment))
+
+    def close(self) -> None:
+        """Let go of the copies that views were made of."""
+        if "past" in self.__dict__:
+            self.past.close()
 
     def draft(self, acting: Acting, content: str, options: Mapping[str, Any]) -> Draft:
         """A checked draft; inside a step, what names no parents hangs on the step."""

@@ -358,3 +358,52 @@ SELECT rule, mark FROM finding WHERE n = ? ORDER BY rule;
 
 -- name: version_before
 SELECT o.n FROM version v JOIN version o ON o.u = v.u AND o.version = v.version - 1 WHERE v.n = ?;
+
+-- name: subscriptions
+SELECT s, name, owner, kinds, at_us FROM subscription ORDER BY s;
+
+-- name: put_subscription
+INSERT INTO subscription (name, owner, kinds, at_us) VALUES (?, ?, ?, ?);
+
+-- name: fresh_versions  (written from a version on, with what owners are told by)
+SELECT n, owner, creator, version, kind FROM version WHERE n >= ?1 ORDER BY n;
+
+-- name: owned_among
+SELECT v.n FROM carray(?1) c CROSS JOIN version v ON v.n = c.value WHERE v.owner = ?2 ORDER BY v.n;
+
+-- name: put_notice
+INSERT INTO notice (s, seq, at_us, kind, n, said) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: first_notice  (that one subscription waits for: what was given up does not hold up what came after it)
+SELECT o, seq, at_us, kind, n, said, until_us, failed FROM notice
+WHERE s = ?1 AND NOT (failed >= ?2 AND until_us <= ?3) ORDER BY o LIMIT 1;
+
+-- name: lease_notice
+UPDATE notice SET holder = ?2, until_us = ?3, failed = failed + 1 WHERE o = ?1;
+
+-- name: keep_notice  (for as long as whoever has it is at it)
+UPDATE notice SET until_us = ?3 WHERE o = ?1 AND holder = ?2;
+
+-- name: drop_notice
+DELETE FROM notice WHERE o = ?1 AND holder = ?2;
+
+-- name: fail_notice
+UPDATE notice SET holder = NULL, until_us = ?3, error = ?4 WHERE o = ?1 AND holder = ?2;
+
+-- name: notices
+SELECT o, s, seq, at_us, kind, n, said, holder, until_us, failed, error FROM notice ORDER BY o;
+
+-- name: notices_waiting
+SELECT count(*) FROM notice WHERE s = ?1;
+
+-- name: try_notices_again  (those that were given up, of one subscription or of all)
+UPDATE notice SET failed = 0, until_us = 0, holder = NULL WHERE failed >= ?2 AND until_us <= ?3 AND (?1 IS NULL OR s = ?1);
+
+-- name: events_between  (the first of those that an act wrote)
+SELECT seq, kind, data FROM event WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3;
+
+-- name: reason_of  (why a cause was added)
+SELECT reason FROM cause WHERE n = ?1 AND seq = ?2;
+
+-- name: owners_and_places  (of versions: whose they are, and in which namespace)
+SELECT v.n, v.owner, v.ns FROM carray(?1) c CROSS JOIN version v ON v.n = c.value;

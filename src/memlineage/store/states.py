@@ -7,7 +7,7 @@ They are read from the table anew in every transaction, so there is nothing that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from memlineage.model.state import PLAIN, State, unpack
@@ -22,6 +22,7 @@ __all__ = ["BLOCK_SHIFT", "BLOCK_SIZE", "States"]
 BLOCK_SHIFT: Final = 10
 BLOCK_SIZE: Final = 1 << BLOCK_SHIFT
 _OFFSET: Final = BLOCK_SIZE - 1
+_PLAIN_BLOCK: Final = bytes(BLOCK_SIZE)
 
 
 class States:
@@ -30,6 +31,18 @@ class States:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._blocks: dict[int, bytes | bytearray | None] = {}
+        self._first: dict[int, bytes | bytearray | None] | None = None
+
+    def keep_first(self) -> None:
+        """From here on, remember what blocks were before they were first written, for `changed`."""
+        self._first = {}
+
+    def changed(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """The blocks that are not as they were at `keep_first`, in order: first version, bytes before, bytes now."""
+        for b, first in sorted((self._first or {}).items()):
+            before, now = bytes(first or _PLAIN_BLOCK), bytes(self._blocks[b] or _PLAIN_BLOCK)
+            if before != now:
+                yield b << BLOCK_SHIFT, before, now
 
     def code(self, n: int) -> int:
         """The state byte of one version."""
@@ -67,6 +80,10 @@ class States:
 
     def put_blocks(self, blocks: Mapping[int, bytes | bytearray]) -> None:
         """Write whole blocks; one without anything in it loses its row."""
+        if self._first is not None:
+            self._load(blocks)
+            for b in blocks:
+                self._first.setdefault(b, self._blocks[b])
         plain = [b for b, codes in blocks.items() if codes.count(PLAIN) == BLOCK_SIZE]
         filled = [(b, codes) for b, codes in blocks.items() if codes.count(PLAIN) < BLOCK_SIZE]
         if filled:

@@ -41,7 +41,7 @@ class Writer:
     """Writes to one connection inside one transaction. `now_us` never goes back behind the last event.
 
     `actor` is who was authenticated; acts record it beside `by`, which is a claim. `index` is the lineage in arrays,
-    for what reaches far.
+    for what reaches far. `first` is the integer id of the first version written in this transaction, None so far.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Writer:
         self._quorum = quorum
         self._index = index
         self._began = self.numbers.seq
+        self.first: int | None = None
         self._graph: StoreGraph | None = None
         self._touched_units: set[int] = set()
         self._seeds: set[int] = set()
@@ -76,6 +77,11 @@ class Writer:
     def connection(self) -> Connection:
         """The connection, whose tables have all that was written in this transaction."""
         return self.rows.written()
+
+    @property
+    def began(self) -> int:
+        """The last event before this transaction."""
+        return self._began
 
     def graph(self) -> StoreGraph:
         """The lineage as this transaction sees it now; the same one until what it may have read has changed."""
@@ -134,6 +140,7 @@ class Writer:
         `mask` tells which rules can matter for it; None if nobody asked.
         """
         n = self.numbers.next_version()
+        self.first = n if self.first is None else self.first
         w, ns = self.names.intern_wall(new.wall)
         creator, actor, owner = self._principal(new.creator), self._principal(new.actor), self._principal(new.owner)
         salt = os.urandom(2 * SALT_BYTES)
