@@ -222,13 +222,19 @@ class _Assembly:
                 yield Candidate(unit=shown, part="current", label="current", place=place)
 
     def _instead(self, gone: Collection[int]) -> Iterator[int]:
-        if not gone:
-            return
-        nodes = self.snapshot.graph.load(gone)
-        for n, _, now in fetch(self.snapshot.connection, QUERIES["current_of"], (ids(gone),)):
-            winner = self.snapshot.shift.winner.get(n, nodes[n].winner)
-            if winner or now != n:
-                yield winner or now
+        """What stands in the place of these: a later version, or what took the key, and what replaced that."""
+        seen: set[int] = set()
+        wave = sorted(gone)
+        while wave:
+            seen.update(wave)
+            nodes = self.snapshot.graph.load(wave)
+            following = []
+            for n, _, now in fetch(self.snapshot.connection, QUERIES["current_of"], (ids(wave),)):
+                instead = self.snapshot.shift.winner.get(n, nodes[n].winner) or now
+                if instead not in seen:
+                    following.append(instead)
+            yield from following
+            wave = sorted(set(following))
 
     # The plan --------------------------------------------------------------------------------------------------
 

@@ -63,8 +63,12 @@ def fitted(
     """The context that these make."""
     counts = {"withheld": len(withheld), "outdated": sum(item.outdated for item in withheld)}
     count = _checked(wish)
-    room = PromptRoom(prompt_frame([], **counts, omitted=len(candidates)), wish.tokens, count, name="tokens")
     every = {item.unit.ref: item for item in candidates}
+    whole = _text(every, counts, len(candidates))
+    used = count(whole)
+    if used <= wish.tokens:
+        return _made(wish, whole, used, every, (), withheld, hidden, cost)
+    room = PromptRoom(prompt_frame([], **counts, omitted=len(candidates)), wish.tokens, count, name="tokens")
     taken: dict[Ref, Candidate] = {}
     looked: dict[Ref, Candidate] = {}
     for part in wish.profile.order:
@@ -73,7 +77,7 @@ def fitted(
             item = min(waiting, key=lambda item: _rank(item, taken)) if part == "chain" else waiting[0]
             waiting.remove(item)
             looked[item.unit.ref] = item
-            if room.take(item.block(every)):
+            if room.spend(_cost(room, item, taken)):
                 taken[item.unit.ref] = item
 
     text = _text(taken, counts, len(candidates))
@@ -83,16 +87,38 @@ def fitted(
         text = _text(taken, counts, len(candidates))
     if used > wish.tokens:
         raise InvalidInputError(f"tokens={wish.tokens} is too small for the frame; give {used} tokens or more")
+    left = tuple(
+        LeftOut(ref=ref, part=item.part, tokens=count(item.block(every) + "\n"))
+        for ref, item in looked.items()
+        if ref not in taken
+    )
+    return _made(wish, text, used, taken, left, withheld, hidden, cost)
+
+
+def _made(
+    wish: ContextWish,
+    text: str,
+    used: int,
+    taken: Mapping[Ref, Candidate],
+    left: tuple[LeftOut, ...],
+    withheld: tuple[Withheld, ...],
+    hidden: int,
+    cost: float,
+) -> Context:
+    items = tuple(ContextItem(unit=item.unit, part=item.part) for item in _in_order(taken))
     return Context(
-        text=text,
-        items=tuple(ContextItem(unit=item.unit, part=item.part) for item in _in_order(taken)),
-        left_out=tuple(
-            LeftOut(ref=ref, part=item.part, tokens=count(item.block(every) + "\n"))
-            for ref, item in looked.items()
-            if ref not in taken
-        ),
-        tokens=used, limit=wish.tokens, profile=wish.profile.name, withheld=withheld, hidden=hidden, cost=cost,
+        text=text, items=items, left_out=left, tokens=used, limit=wish.tokens, profile=wish.profile.name,
+        withheld=withheld, hidden=hidden, cost=cost,
     )  # fmt: skip
+
+
+def _cost(room: PromptRoom, item: Candidate, taken: Mapping[Ref, Candidate]) -> int:
+    """What it takes: its block, and its name in the labels of what rests on it."""
+    mine = item.unit.ref
+    more = {**taken, mine: item}
+    above = [other for other in taken.values() if any(e.parent == mine for e in other.unit.lineage.dependencies)]
+    named = sum(room.cost(other.block(more)) - room.cost(other.block(taken)) for other in above)
+    return room.cost(item.block(more)) + max(0, named)
 
 
 def _rank(item: Candidate, taken: Mapping[Ref, Candidate]) -> tuple[bool, bool, bool, int, float, int]:

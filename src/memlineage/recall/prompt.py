@@ -120,7 +120,14 @@ class PromptRoom:
 
     def take(self, block: str) -> bool:
         """Take a block in, whole, if it fits."""
-        cost = self._count(block + "\n")
+        return self.spend(self.cost(block))
+
+    def cost(self, block: str) -> int:
+        """What a block takes."""
+        return self._count(block + "\n")
+
+    def spend(self, cost: int) -> bool:
+        """Take so many tokens, if they are left."""
         if cost > self.left:
             return False
         self.left -= cost
