@@ -21,15 +21,19 @@ ALL_OF_IT: Final = {
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
     "free_tasks": "a queue of at most some thousands, taken from its front",
     "ended_by_time": "another policy concerns whatever has ended by time",
+    "notices": "the outbox, shown whole",
     "said_between": "distrust concerns whatever a principal said",
     "index_all_actions": "made once from all of the lineage, and then extended",
     "index_group_of": "made once from all of the lineage, and then extended",
     "index_late": "made once from all of the lineage, and then extended",
     "index_unit_of": "made once from all of the lineage, and then extended",
+    "subscribed_owners": "there are as many as somebody made by hand",
+    "subscriptions": "there are as many as somebody made by hand",
 }
 FROM_ITS_END: Final = {
     "SELECT id, body FROM (SELECT * FROM decision ORDER BY d DESC LIMIT ?) ORDER BY at_us DESC, d DESC",
     "SELECT EXISTS (SELECT 1 FROM finding)",
+    "SELECT s, name, owner, kinds, at_us FROM subscription ORDER BY s",  # made by hand, so there are few
     "SELECT seq, ts_us FROM event ORDER BY seq DESC LIMIT 1",
 }
 """Statements that go through a table from one of its ends, and stop at a limit."""

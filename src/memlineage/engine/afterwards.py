@@ -3,7 +3,7 @@
 A rule that fires on a version is a *finding*: it is written down once for that version, shown among its flags from then
 on, and acted upon once, so that what somebody restores is not taken away again. What it asks for comes too late to be
 refused. So a denial, a withholding, a quarantine, and an obligation that nobody carries out all quarantine the version;
-a refresh lets it expire and fetches it again; a flag flags.
+a refresh lets it expire and fetches it again; a flag flags, and so does what an owner who has subscribed is told.
 
 Judging and acting is one transaction for a few tasks at a time, so no write waits long for it, and a task is done or is
 still there. A tool is called outside of any transaction, under a lease that ends by itself.
@@ -33,9 +33,22 @@ from memlineage.model.principal import HOST
 from memlineage.model.scope import Scope
 from memlineage.model.state import CauseKind
 from memlineage.model.unit import Unit
-from memlineage.policy import Consequence, Decision, Effect, Facts, Mode, PolicySet, Rule, Verdict, judge
+from memlineage.policy import (
+    Consequence,
+    Decision,
+    Effect,
+    Facts,
+    Mode,
+    Obligation,
+    ObligationKind,
+    PolicySet,
+    Rule,
+    Verdict,
+    judge,
+)
 from memlineage.policy.combining import in_force
 from memlineage.policy.wording import reason_for
+from memlineage.store.outbox import subscribed_owners
 from memlineage.store.sql import QUERIES
 from memlineage.store.tasks import Task, findings_of, free_tasks, tasks_waiting
 from memlineage.store.writer import Writer
@@ -191,7 +204,8 @@ class Afterwards:
         """Do what these rules ask for; returns what has become of the version."""
         effect = Effect.FLAG
         for rule in rules:
-            if rule.action is Consequence.FLAG:
+            told = rule.action is Consequence.NOTIFY_OWNER and unit.owner in subscribed_owners(writer.connection)
+            if rule.action is Consequence.FLAG or told:
                 done["flagged"] += 1
                 continue
             refresh = rule.action is Consequence.REFRESH
@@ -226,6 +240,7 @@ class Afterwards:
         self, action: str, unit: Unit, effect: Effect, fired: list[Verdict], task: Task, now_us: int
     ) -> Decision:
         names = tuple(verdict.rule.name for verdict in fired)
+        owed = [verdict.rule.name for verdict in fired if verdict.rule.action is Consequence.NOTIFY_OWNER]
         return Decision(
             id=self._core.new_id(now_us),
             effect=effect,
@@ -240,6 +255,7 @@ class Afterwards:
             ),
             errors=tuple(error for verdict in fired for error in verdict.errors),
             flags=names,
+            obligations=tuple(Obligation(kind=ObligationKind.NOTIFY_OWNER, rule=name) for name in owed[:1]),
             revision=self._core.generation.policies.revision,
         )
 

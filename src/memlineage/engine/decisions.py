@@ -21,6 +21,7 @@ from memlineage.store.database import Connection
 __all__ = ["DecisionLog", "Wanted", "read_decisions"]
 
 _WAITING: Final = 10_000
+_CROWDED: Final = 9_000
 _RECENT: Final = 2_000
 """Reads that were plainly allowed, and are not logged: this process remembers the latest."""
 _PRUNED: Final = 1_000
@@ -90,6 +91,11 @@ class DecisionLog:
         """Decisions that nobody is writing to the table yet, oldest first."""
         with self._lock:
             return tuple(line.decision for line in self._waiting)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many wait that the oldest may soon be dropped, unwritten."""
+        return len(self._waiting) >= _CROWDED
 
     def recent(self, ending: str) -> dict[str, Line]:
         """Reads that were not logged, and whose ids end so, by id."""

@@ -43,6 +43,7 @@ INTEGRITY = "integrity"
 """Name of the built-in rule that nobody raises what is above himself."""
 
 _NEVER_CARRIED_OUT = frozenset({ObligationKind.DOWNGRADE, ObligationKind.NOTIFY_OWNER})
+"""The owner is told, too, if he has subscribed: see `as_enforced`."""
 _CANNOT_CARRY_OUT = _NEVER_CARRIED_OUT | {ObligationKind.REFRESH}
 _UNDONE = {
     **dict.fromkeys(("read", "act"), _NEVER_CARRIED_OUT),
@@ -104,6 +105,12 @@ class Enforcement:
 
     def read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Decision:
         """Whether a unit may be shown. Nothing is raised: what is withheld is reported as such."""
+        decision, asked = self.judged(reading, unit, n, refresh_cost)
+        self._core.log.add_read(reading.snapshot.now_us, decision, asked)
+        return decision
+
+    def judged(self, reading: Reading, unit: Unit, n: int, refresh_cost: float) -> tuple[Decision, Asked]:
+        """The same, not logged, with what was asked."""
         acting, shared, snapshot = reading.acting, reading.context, reading.snapshot
         facts = self.facts_of_read(reading, unit, n, refresh_cost)
         # What age alone decides is in the status already; whoever looks is shown that, and a waiver lifts it.
@@ -113,14 +120,13 @@ class Enforcement:
         decision = self._decide(acting, "read", facts, snapshot.now_us, reading.budget, form, mask)
         if decision.deferred and decision.allowed:
             self._core.later.read(n, decision, Asked.of(_request(acting, "read", facts), facts))
-        decision = as_enforced(decision)
+        decision = as_enforced(decision, unit.owner, self._told(decision))
         if reading.any_findings:
             decision = flagged(decision, tuple(findings_of(snapshot.connection, n)))
         asked = Asked(
             action="read", now_us=snapshot.now_us, domain=acting.domain, context=facts.context, budget=reading.budget
         )
-        self._core.log.add_read(snapshot.now_us, decision, asked)
-        return decision
+        return decision, asked
 
     def facts_of_read(self, reading: Reading, unit: Unit, n: int, refresh_cost: float = 0.0) -> Facts:
         """What rules are told of one unit that is looked at."""
@@ -268,13 +274,22 @@ class Enforcement:
         mask: bytes | None,
     ) -> Decision:
         decision = self._decide(acting, verb, facts, now_us, None, self._core.generation.form, mask)
-        decision = within_walls(decision, facts)
+        decision = within_walls(decision, facts, self._told(decision))
         new = {} if decision.allowed or facts.new is None else kept_facts(facts.new)
         asked = Asked(action=verb, now_us=now_us, domain=acting.domain, context=facts.context, new=new)
         self._core.log.add(now_us, decision, asked)
         if not decision.allowed:
             raise PolicyViolationError(decision, str(decision))
         return decision
+
+    def _told(self, decision: Decision) -> frozenset[str]:
+        """The owners whom policy can have told, if it wants that: none once so many lines wait to be written that one
+        could be lost, and the notice with it.
+        """
+        if decision.obliges(ObligationKind.NOTIFY_OWNER) is None or self._core.log.crowded:
+            return frozenset()
+        with self._core.database.reading() as connection:
+            return self._core.outbox.owners(connection)
 
     def _decide(
         self,
@@ -308,19 +323,23 @@ def _named_verifier(generation: Generation, principal: str) -> bool:
     return any(glob_match(pattern, principal) for pattern in generation.policies.verifiers)
 
 
-def within_walls(decision: Decision, facts: Facts) -> Decision:
+def within_walls(decision: Decision, facts: Facts, told: Set[str] = frozenset()) -> Decision:
     """What a decision to write comes to: walls and claims hold whatever the documents say, and so do obligations."""
     context = facts.context
     if not context.get("in_walls"):
         return _refuse(decision, WALLS, "the unit stands in other walls than this scope's own")
     if not context.get("actor_may_claim") and decision.rule != CLAIMS:
         return _refuse(decision, CLAIMS, f"{context.get('actor')} may not speak as this principal")
-    return as_enforced(decision)
+    return as_enforced(decision, facts.unit.get("owner"), told)
 
 
-def as_enforced(decision: Decision) -> Decision:
-    """What a decision comes to where it is enforced: with what nobody carries out there, a permission is a refusal."""
-    return _unfulfilled(decision, _UNDONE.get(decision.action, _CANNOT_CARRY_OUT))
+def as_enforced(decision: Decision, owner: str | None = None, told: Set[str] = frozenset()) -> Decision:
+    """What a decision comes to where it is enforced: with what nobody carries out there, a permission is a refusal.
+
+    `told` are the owners who have subscribed: the owner of the unit is told if he is among them.
+    """
+    undone = _UNDONE.get(decision.action, _CANNOT_CARRY_OUT)
+    return _unfulfilled(decision, undone - {ObligationKind.NOTIFY_OWNER} if owner in told else undone)
 
 
 def _unfulfilled(decision: Decision, undone: Set[ObligationKind]) -> Decision:
@@ -328,7 +347,10 @@ def _unfulfilled(decision: Decision, undone: Set[ObligationKind]) -> Decision:
     first = next((owed for owed in decision.obligations if owed.kind in undone), None)
     if first is None or not decision.allowed:
         return decision
-    return _refuse(decision, first.rule, f"its obligation {first.kind.value!r} cannot be carried out here")
+    said = f"its obligation {first.kind.value!r} cannot be carried out here"
+    if first.kind is ObligationKind.NOTIFY_OWNER:
+        said += ": nobody has subscribed for the owner"
+    return _refuse(decision, first.rule, said)
 
 
 def _refuse(decision: Decision, rule: str, reason: str) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, Final
 
 import msgspec
@@ -84,7 +84,7 @@ class Explaining:
             cost = sum(item.cost for item in self._refreshing.stale_behind(snapshot, known.n, unit))
             again = foreseen(self._enforcement, snapshot, acting, known, wish, cost or self._refreshing.price(unit))
             why = _why(snapshot.generation.policies, again)
-            decision = _enforced(why.decision, again)
+            decision = _enforced(why.decision, again, self._core.outbox.owners(snapshot.connection))
             found = _Found(snapshot.now_us, msgspec.structs.replace(decision, unit=str(unit.ref)), "ahead")
             told = self._told(snapshot, found, snapshot.generation.policies, again, lang)
             return msgspec.structs.replace(told, why=why, again=decision)
@@ -125,9 +125,8 @@ class Explaining:
         why = _why(policies, again)
         if any(rule.layer == "built in" for rule in told.rules):  # documents without their rules would be refused too
             why = msgspec.structs.replace(why, counterfactual=None)
-        return msgspec.structs.replace(
-            told, why=why, again=_enforced(why.decision, again), of_today=again.of_today, unknown=again.unknown
-        )
+        made = _enforced(why.decision, again, self._core.outbox.owners(snapshot.connection))
+        return msgspec.structs.replace(told, why=why, again=made, of_today=again.of_today, unknown=again.unknown)
 
     def _told(
         self, snapshot: Snapshot, found: _Found, policies: PolicySet | None, again: AskedAgain | None, lang: str
@@ -172,10 +171,10 @@ def _why(policies: PolicySet, again: AskedAgain) -> Any:
     return why(deciding, again.request, again.facts, again.budget)
 
 
-def _enforced(decision: Decision, again: AskedAgain) -> Decision:
+def _enforced(decision: Decision, again: AskedAgain, told: Set[str]) -> Decision:
     if decision.action not in (Verb.READ, Verb.ACT):
-        return within_walls(decision, again.facts)
-    return flagged(as_enforced(decision), again.findings)
+        return within_walls(decision, again.facts, told)
+    return flagged(as_enforced(decision, again.facts.unit.get("owner"), told), again.findings)
 
 
 def _rule_told(name: str, rule: Rule | None, decision: Decision) -> RuleTold:

@@ -22,7 +22,7 @@ from memlineage.lineage.telling import Fresh, NoticeKind, moved
 from memlineage.model.ids import parse_ref
 from memlineage.policy import Decision, ObligationKind
 from memlineage.store.database import Connection, fetch, ids
-from memlineage.store.outbox import Subscribed, put_notice, subscribed
+from memlineage.store.outbox import Subscribed, put_notice, subscribed, subscribed_owners
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
 
@@ -79,7 +79,7 @@ class Outbox:
 
     def owners(self, connection: Connection) -> frozenset[str]:
         """The principals whose subscriptions are there: policy can have them told."""
-        return self._told.read(connection, None, lambda: _owners(connection))
+        return self._told.read(connection, None, lambda: subscribed_owners(connection))
 
     def oblige(self, connection: Connection, lines: Iterable[Line]) -> None:
         """Write down what policy obliges to tell, with the lines of the decision log that say so."""
@@ -104,11 +104,6 @@ class Outbox:
             self.bell.ring()
             if self.begin is not None:
                 self.begin()
-
-
-def _owners(connection: Connection) -> frozenset[str]:
-    rows = connection.execute("SELECT DISTINCT p.name FROM subscription s JOIN principal p ON p.p = s.owner")
-    return frozenset(name for (name,) in rows)
 
 
 def _listens(one: Subscribed) -> bool:

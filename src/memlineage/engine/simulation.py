@@ -22,12 +22,13 @@ from memlineage.engine.facts import LineageFacts, unit_facts
 from memlineage.engine.worlds import Pair, World, worlds
 from memlineage.model.time import from_us
 from memlineage.model.unit import Unit
-from memlineage.policy import Facts, PolicySet, Verb
+from memlineage.policy import Facts, ObligationKind, PolicySet, Verb
 from memlineage.policy.kinds import Origin
 from memlineage.policy.language.rules import fields_of
 from memlineage.policy.trying.simulate import Change, Decided, Tally, change
 from memlineage.recall.embedding import Embedder
 from memlineage.store.database import Connection, Database, fetch
+from memlineage.store.outbox import subscribed_owners
 
 __all__ = ["READS", "Judge", "Logged", "LoggedChange", "Simulation", "UnitChange", "one_by_one", "simulate"]
 
@@ -294,7 +295,10 @@ def _anew(world: World, line: _Line, units: Mapping[str, tuple[int, Unit]], *, w
     ageless = asked.context.get("inspecting") or (found is not None and found[1].waived)
     form = generation.ageless if asked.action == Verb.READ and ageless else generation.form
     made = form.decide(asked.request, facts, asked.budget, decision_id=line.id)
-    return Decided.of(as_enforced(made) if asked.action in (Verb.READ, Verb.ACT) else within_walls(made, facts))
+    told = subscribed_owners(world.snapshot.connection) if made.obliges(ObligationKind.NOTIFY_OWNER) else frozenset()
+    if asked.action in (Verb.READ, Verb.ACT):
+        return Decided.of(as_enforced(made, facts.unit.get("owner"), told))
+    return Decided.of(within_walls(made, facts, told))
 
 
 def _held_back(asked: Asked) -> bool:

@@ -14,7 +14,16 @@ import orjson
 from memlineage.store.database import Connection, fetch
 from memlineage.store.sql import QUERIES
 
-__all__ = ["ATTEMPTS", "Subscribed", "Waits", "first_notice", "put_notice", "subscribed", "waiting"]
+__all__ = [
+    "ATTEMPTS",
+    "Subscribed",
+    "Waits",
+    "first_notice",
+    "put_notice",
+    "subscribed",
+    "subscribed_owners",
+    "waiting",
+]
 
 ATTEMPTS: Final = 5
 """How often delivery is tried. What has failed so often is given up, and shown, until somebody asks for it again."""
@@ -58,6 +67,11 @@ def subscribed(connection: Connection) -> tuple[Subscribed, ...]:
     """All subscriptions, oldest first."""
     rows = fetch(connection, QUERIES["subscriptions"])
     return tuple(Subscribed(s, name, owner, frozenset(orjson.loads(kinds)), at) for s, name, owner, kinds, at in rows)
+
+
+def subscribed_owners(connection: Connection) -> frozenset[str]:
+    """The principals who have subscribed, by name."""
+    return frozenset(name for (name,) in connection.execute(QUERIES["subscribed_owners"]))
 
 
 def put_notice(

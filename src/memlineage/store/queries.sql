@@ -362,6 +362,9 @@ SELECT o.n FROM version v JOIN version o ON o.u = v.u AND o.version = v.version 
 -- name: subscriptions
 SELECT s, name, owner, kinds, at_us FROM subscription ORDER BY s;
 
+-- name: subscribed_owners
+SELECT DISTINCT p.name FROM subscription s CROSS JOIN principal p ON p.p = s.owner;
+
 -- name: put_subscription
 INSERT INTO subscription (name, owner, kinds, at_us) VALUES (?, ?, ?, ?);
 
@@ -396,8 +399,8 @@ SELECT o, s, seq, at_us, kind, n, said, holder, until_us, failed, error FROM not
 -- name: notices_waiting
 SELECT count(*) FROM notice WHERE s = ?1;
 
--- name: try_notices_again  (those that were given up, of one subscription or of all)
-UPDATE notice SET failed = 0, until_us = 0, holder = NULL WHERE failed >= ?2 AND until_us <= ?3 AND (?1 IS NULL OR s = ?1);
+-- name: try_notices_again  (those of one subscription that were given up)
+UPDATE notice SET failed = 0, until_us = 0, holder = NULL WHERE s = ?1 AND failed >= ?2 AND until_us <= ?3;
 
 -- name: events_between  (the first of those that an act wrote)
 SELECT seq, kind, data FROM event WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3;
