@@ -187,15 +187,16 @@ def test_a_chain_is_cut_so_that_what_is_shown_stays_justified(trip: ml.Scope) ->
     profile = ml.ContextProfile(order=("chain",))
 
     def chain(tokens: int) -> list[str]:
-        return contents(trip.build_context("plan", focus=plan, tokens=tokens, profile=profile).units)
+        context = trip.build_context("plan", focus=plan, tokens=tokens, profile=profile, count=len)
+        return contents(context.units)
 
     # The focus first; then what it rests on, and what that rests on, before the detail; last of all what only stands
     # behind something that is not shown.
-    assert chain(100) == ["the plan"]
-    assert chain(150) == ["why", "the plan"]
-    assert chain(205) == ["the reason of it all", "why", "the plan"]
-    assert chain(250) == ["the reason of it all", "why", "a detail", "the plan"]
-    assert chain(310) == ["the reason of it all", "why", "behind what is too long", "a detail", "the plan"]
+    assert chain(225) == ["the plan"]
+    assert chain(350) == ["why", "the plan"]
+    assert chain(475) == ["the reason of it all", "why", "the plan"]
+    assert chain(600) == ["the reason of it all", "why", "a detail", "the plan"]
+    assert chain(700) == ["the reason of it all", "why", "behind what is too long", "a detail", "the plan"]
 
 
 def test_the_same_question_gives_the_same_text(trip: ml.Scope) -> None:
@@ -406,7 +407,7 @@ def test_a_profile_of_ones_own_says_what_there_is_and_what_comes_first(trip: ml.
     context = trip.build_context("which café?", profile=profile)
     assert told(context) == [("constraints", "I don't drink coffee"), ("like", "Kyoto: a café wants cash")]
     assert context.profile == "mine"
-    small = trip.build_context("which café?", profile=profile, tokens=100)
+    small = trip.build_context("which café?", profile=profile, tokens=300, count=len)
     assert told(small) == [("like", "Kyoto: a café wants cash")]
     assert [item.ref for item in small.left_out] == [it.coffee.ref]
     none = ml.ContextProfile(order=("chain",), chain=0)
