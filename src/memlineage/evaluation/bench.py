@@ -21,6 +21,8 @@ from memlineage.errors import InvalidInputError
 from memlineage.evaluation.bench_cascade import cascade
 from memlineage.evaluation.bench_open import opening, verify
 from memlineage.evaluation.bench_policy import policy
+from memlineage.evaluation.bench_repair import RepairRow
+from memlineage.evaluation.bench_repair import repair as repair_rows
 from memlineage.evaluation.bench_retrieve import retrieve
 from memlineage.evaluation.bench_rules import rules
 from memlineage.evaluation.bench_store import store
@@ -35,7 +37,7 @@ __all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "counts", "main", "measure"
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 SMALL: Final = (1_000, 10_000)
-BENCHMARKS: Final = ("store", "retrieve", "cascade", "policy", "rules", "open", "verify", "recall")
+BENCHMARKS: Final = ("store", "retrieve", "cascade", "policy", "rules", "open", "verify", "recall", "repair")
 
 _SPEED: Final[dict[str, Callable[[Sequence[int], Shelf], Sequence[Figure | Footprint]]]] = {
     "store": store,
@@ -60,6 +62,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         footprints: room on disk and in memory.
         recall: top-1 by embedder and language.
         state: StateBench, where its data are at hand.
+        repair: what a change leaves behind, by way of dealing with it.
         skipped: what was not measured, and why.
     """
 
@@ -68,6 +71,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     footprints: tuple[Footprint, ...] = ()
     recall: tuple[RecallRow, ...] = ()
     state: tuple[StateRow, ...] = ()
+    repair: tuple[RepairRow, ...] = ()
     skipped: tuple[str, ...] = ()
 
 
@@ -111,6 +115,7 @@ def measure(names: Sequence[str], sizes: Sequence[int], shelf: Shelf, data: Path
         footprints=tuple(figure for figure in taken if isinstance(figure, Footprint)),
         recall=tuple(recall_rows() if "recall" in names else ()),
         state=tuple(statebench(data) if data is not None and here and "recall" in names else ()),
+        repair=tuple(repair_rows(sizes) if "repair" in names else ()),
         skipped=(_missing(data),) if "recall" in names and not here else (),
     )
 

@@ -10,6 +10,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from memlineage.evaluation.bench_repair_tables import repair_tables
 from memlineage.evaluation.measuring import Figure, Footprint
 from memlineage.evaluation.recall import RecallRow
 from memlineage.evaluation.statebench.reporting import state_tables
@@ -49,7 +50,7 @@ def to_tables(report: Report, console: Console | None = None) -> None:
         out.print(_table("Room", _ROOM_HEAD, map(_room_cells, report.footprints)))
     if report.recall:
         out.print(_table("Top-1 on the shipped paraphrases", _RECALL_HEAD, map(_recall_cells, report.recall)))
-    for title, head, rows in state_tables(report.state):
+    for title, head, rows in (*state_tables(report.state), *repair_tables(report.repair)):
         out.print(_table(title, head, rows))
     for reason in report.skipped:
         out.print(f"Skipped: {reason}", soft_wrap=True, markup=False)
@@ -66,7 +67,8 @@ def to_markdown(report: Report) -> str:
         blocks.append(_markdown(_ROOM_HEAD, [_room_cells(each) for each in report.footprints]))
     if report.recall:
         blocks.append(_markdown(_RECALL_HEAD, [_recall_cells(row) for row in report.recall]))
-    blocks += [f"{title}\n\n{_markdown(head, rows)}" for title, head, rows in state_tables(report.state)]
+    named = (*state_tables(report.state), *repair_tables(report.repair))
+    blocks += [f"{title}\n\n{_markdown(head, rows)}" for title, head, rows in named]
     where = ", ".join(f"{name} {value}" for name, value in report.machine.items())
     return "\n\n".join([*blocks, f"Median of five; {where}."])
 
