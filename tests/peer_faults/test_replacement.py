@@ -66,16 +66,15 @@ def test_only_what_still_holds_is_recalled(alice: ml.Scope, clock: Clock, *, by_
     assert alice.get(coffee.ref).content == "I like coffee"
 
 
-@pytest.mark.xfail(strict=True, reason="consequences")
 def test_what_held_before_is_recalled_as_of_then(memory: ml.Memory, alice: ml.Scope, clock: Clock) -> None:
     """Row 2, mem0#5193: coffee by `as_of`."""
     alice.store("I like coffee", **DRINK)
     before = clock.advance(hours=1)
     clock.advance(days=1)
     alice.store("No coffee any more, I drink tea now", **DRINK)
-    found = alice.retrieve("what do I drink?", as_of=before)  # type: ignore[call-arg]
+    found = alice.retrieve("what do I drink?", as_of=before)
     assert contents(found.units) == ["I like coffee"]
-    assert contents(memory.as_of(before).scope(user="alice").list()) == ["I like coffee"]  # type: ignore[attr-defined]
+    assert contents(memory.as_of(before).scope(user="alice").list()) == ["I like coffee"]
 
 
 @pytest.mark.parametrize("by_key", [True, False])
@@ -140,17 +139,16 @@ def test_what_is_filled_in_later_holds_from_when_it_was_said(alice: ml.Scope) ->
     assert (unit.valid_from, unit.lineage.timestamp, unit.lineage.recorded_at) == (said, said, START)
 
 
-@pytest.mark.xfail(strict=True, reason="consequences")
 def test_between_two_writes_only_the_first_is_there(memory: ml.Memory, alice: ml.Scope, clock: Clock) -> None:
     """Row 35, graphiti#1625."""
     alice.store("First")
     between = clock.advance(hours=1)
     clock.advance(hours=1)
     alice.store("Second")
-    view = memory.as_of(between).scope(user="alice")  # type: ignore[attr-defined]
+    view = memory.as_of(between).scope(user="alice")
     assert contents(view.list()) == ["First"]
     assert contents(alice.list()) == ["First", "Second"]
-    assert contents(alice.retrieve("first second", as_of=between).units) == ["First"]  # type: ignore[call-arg]
+    assert contents(alice.retrieve("first second", as_of=between).units) == ["First"]
 
 
 def test_an_older_fact_that_arrives_later_does_not_replace_a_newer_one(alice: ml.Scope, clock: Clock) -> None:

@@ -31,8 +31,8 @@ from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 
 if TYPE_CHECKING:
-    from memlineage.engine.past_view import Past
     from memlineage.engine.conflicts_settled import Disputes
+    from memlineage.engine.past_view import Past
     from memlineage.engine.retrieval import Retrieval
 
 __all__ = ["Parts"]

@@ -143,11 +143,11 @@ class Scope(RepairVerbs, DisputeVerbs, CredenceVerbs, CompensationVerbs, ChainVe
 
     # Reading ---------------------------------------------------------------------------------------------------
 
-    def get(self, unit: Which) -> Unit:
+    def get(self, unit: Which, *, as_of: datetime | None = None) -> Unit:
         """One unit, with its status: `"id"` the current version, `"id@1"` an old one. Refreshed first, if it has
-        expired and policy says so.
+        expired and policy says so; with `as_of`, as it was at that instant.
         """
-        found = self._parts.get(self._acting, parse_target(unit))
+        found = self._parts.as_of(as_of).get(self._acting, parse_target(unit))
         self._shown([found])
         return found
 
@@ -178,6 +178,7 @@ class Scope(RepairVerbs, DisputeVerbs, CredenceVerbs, CompensationVerbs, ChainVe
         profile: str | Weights | None = None,
         ranker: Ranker | None = None,
         constraints: int = CONSTRAINT_LIMIT,
+        as_of: datetime | None = None,
     ) -> Found:
         """What bears on a query and may be used, best first.
 
@@ -192,17 +193,19 @@ class Scope(RepairVerbs, DisputeVerbs, CredenceVerbs, CompensationVerbs, ChainVe
             profile: `answering`, `planning`, `writing`, or `Weights`.
             ranker: orders candidates instead of the lineage ranking.
             constraints: most root constraints that accompany the answer.
+            as_of: answer as at this instant; the rules of then and those of now both have to allow it.
         """
         check_count(limit, name="limit", least=1)
         check_count(constraints, name="constraints", least=0)
         if budget is not None and not isinstance(budget, Budget):
             raise InvalidInputError(f"budget={budget!r:.80} must be a Budget(max_cost=…, min_score=…)")
-        wanted = self._parts.focus(self._acting, focus)
+        parts = self._parts.as_of(as_of)
+        wanted = parts.focus(self._acting, focus)
         asked = Query(
             text=query, focus=wanted, limit=limit, critical=critical, budget=budget, purpose=purpose,
             filter=filter, profile=profile, ranker=ranker, constraints=constraints,
         )  # fmt: skip
-        found = self._parts.retrieval.retrieve(self._acting, asked)
+        found = parts.retrieval.retrieve(self._acting, asked)
         self._shown((*found.constraints, *found.units))
         return found
 
@@ -212,12 +215,16 @@ class Scope(RepairVerbs, DisputeVerbs, CredenceVerbs, CompensationVerbs, ChainVe
         filter: Mapping[str, Any] | None = None,
         status: str | Sequence[str] | None = None,
         limit: int | None = None,
+        as_of: datetime | None = None,
     ) -> Page:
-        """Everything that may be read, oldest first. `status` lists other states by name, old versions included."""
+        """Everything that may be read, oldest first. `status` lists other states by name, old versions included;
+        with `as_of`, everything as it was at that instant.
+        """
         wanted = [status] if isinstance(status, str) else status
         if limit is not None:
             check_count(limit, name="limit", least=0)
-        found = self._parts.retrieval.listing(self._acting, filter=filter, status=wanted, limit=limit)
+        retrieval = self._parts.as_of(as_of).retrieval
+        found = retrieval.listing(self._acting, filter=filter, status=wanted, limit=limit)
         self._shown(found)
         return found
 
