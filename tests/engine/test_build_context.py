@@ -166,6 +166,19 @@ def test_a_context_that_fits_is_the_same_with_a_larger_budget(trip: ml.Scope) ->
     assert trip.build_context("café", focus=it.plan, tokens=whole.tokens).text == whole.text
 
 
+def test_where_a_counter_makes_more_of_the_whole_what_matters_least_goes(trip: ml.Scope) -> None:
+    it = Trip(trip)
+
+    def count(text: str) -> int:
+        return len(text) ** 2 // 1000
+
+    context = trip.build_context("which café?", focus=it.plan, tokens=200, count=count)
+    assert told(context)[0] == ("constraints", "I don't drink coffee")
+    assert count(context.text) == context.tokens <= 200
+    everything = trip.build_context("which café?", focus=it.plan)
+    assert len(context) + len(context.left_out) == len(everything)
+
+
 def test_what_has_no_room_is_counted_and_named(trip: ml.Scope) -> None:
     it = Trip(trip)
     context = trip.build_context("which café?", focus=it.plan, tokens=160)

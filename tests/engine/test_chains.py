@@ -403,6 +403,16 @@ def test_the_steps_of_a_goal_are_a_tree_in_order_with_their_states(memory: ml.Me
     ]  # fmt: skip
 
 
+def test_what_hangs_on_a_step_and_on_its_goal_is_told_in_the_step(trip: ml.Scope) -> None:
+    goal = trip.store("goal", creator="user:alice", kind="goal")
+    step = trip.store("step", creator="user:alice", kind="step", depends_on=[goal])
+    note = trip.store("note", creator="user:alice", depends_on=[step])
+    trip.store("both", creator="user:alice", depends_on=[goal, step])
+    trip.store("all", creator="user:alice", depends_on=[note, step])
+    shown = str(trip.plan_steps(goal)).splitlines()
+    assert shown == ["[active] goal", "  [active] step", *(f"    [active] {text}" for text in ("note", "both", "all"))]
+
+
 def test_a_step_that_was_replaced_is_told_once_as_it_is_now(trip: ml.Scope) -> None:
     goal = trip.store("goal", creator="user:alice", kind="goal")
     first = trip.store("book the train", creator="user:alice", kind="step", depends_on=[goal])
