@@ -8,7 +8,7 @@ and cannot steer it either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -17,11 +17,12 @@ from memlineage.engine.asking import Asked
 from memlineage.engine.checks import plain_arguments
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
-from memlineage.engine.inputs import Draft, Link, Target, draft
+from memlineage.engine.inputs import Link, Target
 from memlineage.engine.results import ActionResult
+from memlineage.engine.running import SHOWN, Call, Running
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
-from memlineage.errors import InvalidInputError, PolicyViolationError, StoreError
+from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.escape import shorten
 from memlineage.lineage.graph import Node
 from memlineage.lineage.paths import ancestry, chain
@@ -34,10 +35,9 @@ from memlineage.model.unit import MICRO, Role, Unit
 from memlineage.policy import Decision, Effect, SensitiveAction, action_hash
 from memlineage.store.database import fetch, ids
 from memlineage.store.sql import QUERIES
+from memlineage.store.writer import Writer
 
 __all__ = ["Gate", "Support"]
-
-_SHOWN: Final = 80
 
 
 class Support(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +71,17 @@ class _Ground(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Authorizes actions, runs them, and records them."""
+    """Authorizes actions, and has them run and recorded.
+
+    Attributes:
+        running: runs and records what was permitted.
+    """
 
     def __init__(self, core: Core, enforcement: Enforcement, writing: Writing) -> None:
         self._core = core
         self._enforcement = enforcement
         self._writing = writing
+        self.running = Running(core, writing)
 
     def authorize(
         self, acting: Acting, action: str, arguments: Mapping[str, Any], justification: Sequence[Link], by: str
@@ -206,98 +211,41 @@ class Gate:
             )
             raise PolicyViolationError(refused, str(refused))
         text = f"Approved {decision.action} {decision.approval[:12]}" + (f": {reason}" if reason else "")
-        approval = self._draft(acting, text, creator=by, kind="approval", creator_id=decision.approval)
+        approval = self.running.draft(text, creator=by, kind="approval", creator_id=decision.approval)
         return self._writing.store(acting, [approval], reserved=True)[0]
 
     def act(
         self, acting: Acting, action: str, arguments: Mapping[str, Any], justification: Sequence[Link], by: str
     ) -> ActionResult:
-        """Authorize, run the registered tool, record the action; a refusal raises before anything runs.
-
-        The record is written before the tool runs and completed after it: a crash in between leaves an action that
-        says it was started, never one that nobody knows of.
-        """
+        """Authorize, run the registered tool, record the action; a refusal raises before anything runs."""
         tool = self._core.tools.need(action)
+        run = tool.run
+        assert run is not None
         arguments = plain_arguments(arguments)
-        record = self._draft(
-            acting, f"{_call(tool.name, arguments)} (started)", creator=f"tool:{tool.name}", kind="action",
-            creator_id=action_hash(tool.name, arguments),
-            metadata={"tool": tool.name, "arguments": dict(arguments), "outcome": "started"},
-        )  # fmt: skip
-        [item] = self._writing.prepare([record])
-        with self._core.write(actor=acting.actor) as writer:
-            snapshot = self._core.seen_by(writer)
-            decision, approval, asked = self._judge(acting, snapshot, tool.name, arguments, justification, by)
-            self._enforcement.record(writer.now_us, decision, asked)
-            if not decision.allowed:
-                raise PolicyViolationError(decision, str(decision))
-            approved = [] if approval is None else [snapshot.refs([approval])[approval]]
-            links = (*justification, *(Link(Target(r.id, r.version), Role.DEPENDS, MICRO) for r in approved))
-            decided = {**(record.metadata or {}), "decision": decision.id}
-            record = msgspec.structs.replace(record, links=links, metadata=decided)
-            item = msgspec.structs.replace(item, draft=record)
-            # The record repeats the arguments, and on the model's side these come from what it was shown.
-            runner = msgspec.structs.replace(
-                _runner(acting, tool.name), exposure=acting.exposure if arguments else None
-            )
-            written = self._writing.store_one(writer, runner, item, reserved=True)
-            started = snapshot.unit(written.n)
-        outcome = "failed"
-        result: Any = None
-        try:
-            assert tool.run is not None
-            result = tool.run(**arguments)
-            outcome = "done"
-        finally:
-            unit = self._finish(acting, started, tool.name, arguments, outcome, result)
-        if acting.exposure is not None:
-            acting.exposure.show([unit.ref])
-        return ActionResult(unit=unit, result=result, decision=decision)
-
-    def _finish(
-        self, acting: Acting, started: Unit, tool: str, arguments: Mapping[str, Any], outcome: str, result: Any
-    ) -> Unit:
-        said = _call(tool, arguments) + (f" -> {_short(result)}" if outcome == "done" else " (failed)")
-        links = tuple(
-            Link(Target(edge.parent.id, edge.parent.version), edge.role, round(edge.weight * MICRO))
-            for edge in started.lineage.dependencies
+        call = Call(tool=tool.name, name=tool.name, arguments=arguments, run=lambda _: run(**arguments))
+        return self.running.run(
+            acting, call, lambda writer: self.permit(acting, writer, tool.name, arguments, justification, by)
         )
-        record = self._draft(
-            acting, said, creator=f"tool:{tool}", kind="action", links=links, creator_id=started.lineage.creator_id,
-            metadata={**started.metadata, "outcome": outcome},
-        )  # fmt: skip
-        try:
-            return self._writing.update(_runner(acting, tool), Target(started.id, None), record, reserved=True)
-        except StoreError as error:
-            raise StoreError(
-                f"{tool} was run ({outcome}), but that could not be recorded; {started.ref} says only that it was "
-                f"started: look at what it did before running it again ({error.__cause__ or error})"
-            ) from error
 
-    def _draft(
+    def permit(
         self,
         acting: Acting,
-        content: str,
-        *,
-        creator: str,
-        kind: str,
-        links: tuple[Link, ...] = (),
-        **given: Any,
-    ) -> Draft:
-        made = draft(
-            content,
-            creator=creator,
-            now_us=self._core.now_us(),
-            limits=self._core.limits,
-            kind=kind,
-            **given,
-        )
-        return msgspec.structs.replace(made, links=links)
-
-
-def _runner(acting: Acting, tool: str) -> Acting:
-    """The engine ran this tool itself, so whoever asked for it may write as that tool here."""
-    return msgspec.structs.replace(acting, tools=acting.tools | {f"tool:{tool}"}, exposure=None)
+        writer: Writer,
+        action: str,
+        arguments: Mapping[str, Any],
+        justification: Sequence[Link],
+        by: str,
+    ) -> tuple[Decision, tuple[Link, ...]]:
+        """The decision inside the transaction that begins an action, and what the action hangs on: its justification,
+        and the approval that it uses up. Raises `PolicyViolationError` on a refusal.
+        """
+        snapshot = self._core.seen_by(writer)
+        decision, approval, asked = self._judge(acting, snapshot, action, arguments, justification, by)
+        self._enforcement.record(writer.now_us, decision, asked)
+        if not decision.allowed:
+            raise PolicyViolationError(decision, str(decision))
+        approved = [] if approval is None else [snapshot.refs([approval])[approval]]
+        return decision, (*justification, *(Link(Target(r.id, r.version), Role.DEPENDS, MICRO) for r in approved))
 
 
 def _usable(node: Node, nodes: Mapping[int, Node], snapshot: Snapshot) -> bool:
@@ -378,9 +326,5 @@ def _path(snapshot: Snapshot, ground: _Ground, culprit: int) -> tuple[str, ...]:
     return tuple(str(refs[n]) for n in reversed(path))
 
 
-def _call(tool: str, arguments: Mapping[str, Any]) -> str:
-    return f"{tool}({', '.join(f'{name}={_short(value)}' for name, value in arguments.items())})"
-
-
 def _short(value: Any) -> str:
-    return shorten(str(value), _SHOWN)
+    return shorten(str(value), SHOWN)
