@@ -243,6 +243,7 @@ def test_purpose_is_told_to_rules() -> None:
         plan = trip.store("Tea it is", creator="reasoning", depends_on=[taste])
         assert contents(trip.backtrace(plan, purpose="travel").units) == ["I don't drink coffee"]
         assert trip.backtrace(plan, purpose="ads").withheld_counts == {"ads": 1}
+        assert contents(trip.forward(taste, purpose="travel").units) == ["Tea it is"]
         with pytest.raises(ml.PolicyViolationError):
             trip.forward(taste, purpose="ads")
 
