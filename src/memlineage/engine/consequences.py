@@ -17,6 +17,7 @@ from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.inputs import Draft, Link, Target
 from memlineage.engine.results import Change, Consequences
 from memlineage.engine.snapshot import Known, resolve
+from memlineage.engine.undoing import COMPENSATES, undone_by
 from memlineage.engine.writing import Writing
 from memlineage.errors import CycleError, InvalidInputError, PolicyViolationError, QuotaError
 from memlineage.lineage.paths import closes_cycle
@@ -270,7 +271,9 @@ def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Act
     likely = settlement.may_be_actions(moved)
     found = [m for (m,) in fetch(writer.connection, QUERIES["actions_among"], (ids(likely),))] if likely else []
     actions = list(_visible(writer, acting, found))
-    units = read_units(writer.connection, writer.names, writer.states, [next(iter(acted), 0), *actions])
+    units = _read(writer, [next(iter(acted), 0), *actions])
+    actions = [m for m in actions if COMPENSATES not in units[m].metadata]
+    undone = undone_by(writer.connection, actions, lambda numbers: _read(writer, numbers))
     return Consequences(
         unit=next(iter(units.values())),
         changed=tuple(
@@ -278,7 +281,12 @@ def _fallen(writer: Writer, settlement: Settlement, acted: set[int], acting: Act
         ),
         count=len(moved),
         actions=tuple(units[m] for m in actions),
+        compensated=tuple(units[m].ref for m in actions if m in undone and undone[m].metadata.get("outcome") == "done"),
     )  # fmt: skip
+
+
+def _read(writer: Writer, numbers: Sequence[int]) -> dict[int, Unit]:
+    return read_units(writer.connection, writer.names, writer.states, numbers)
 
 
 def _visible(writer: Writer, acting: Acting | None, numbers: Sequence[int]) -> Iterator[int]:

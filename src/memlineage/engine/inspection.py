@@ -15,6 +15,7 @@ from memlineage.engine.inputs import Target
 from memlineage.engine.reach import Reach, reach
 from memlineage.engine.results import Affected, Impact, Page, Trace
 from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.undoing import compensable, registered, undone_by
 from memlineage.errors import InvalidInputError, PolicyViolationError
 from memlineage.lineage.explain import Explanation, explain
 from memlineage.lineage.graph import shown_of
@@ -81,12 +82,14 @@ class Inspection:
             }
             paths = _paths(snapshot, n, reached)
             would_be = self._if_invalid(snapshot, n, reached.below)
+            undone = undone_by(snapshot.connection, [m for m in units if units[m].kind == "action"], snapshot.units)
             affected = tuple(
                 Affected(
                     unit=unit,
                     path=paths[m],
                     would_be=would_be[m],
                     compensation=self._compensation(unit),
+                    compensated=str(undone[m].metadata.get("outcome")) if m in undone else None,
                 )
                 for m, unit in units.items()
             )
@@ -100,8 +103,7 @@ class Inspection:
         return {m: settled.after(m) if m in settled else shown_of(codes[m]) for m in below}
 
     def _compensation(self, unit: Unit) -> str | None:
-        tool = self._core.tools.get(str(unit.metadata.get("tool", ""))) if unit.kind == "action" else None
-        return tool.name if tool is not None and tool.compensate is not None else None
+        return str(unit.metadata["tool"]) if compensable(unit) and registered(self._core.tools, unit) else None
 
     def trace(self, acting: Acting, target: Target, to: Target | None = None) -> Trace:
         """All ancestors, or the shortest causal chain from `to`."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memlineage.engine.acting import Acting
 from memlineage.engine.afterwards import Afterwards
 from memlineage.engine.chains import Chains
+from memlineage.engine.compensating import Compensating
 from memlineage.engine.consequences import ConsequencesVerbs
 from memlineage.engine.contexts import Contexts
 from memlineage.engine.core import Core
@@ -55,6 +56,7 @@ class Parts:
         self.explaining = Explaining(core, self.enforcement, self.refreshing)
         self.afterwards = Afterwards(core, self.enforcement, self.refreshing)
         self.owners = Owners(core, self.enforcement)
+        self.compensating = Compensating(core, self.enforcement, self.writing, self.gate)
 
     @cached_property
     def retrieval(self) -> Retrieval:
@@ -123,12 +125,12 @@ class Parts:
     def word(self, acting: Acting, target: Target, by: str | None) -> Draft:
         """Somebody's own word for a unit, as a root."""
         named = target.id if target.version is None else f"{target.id}@{target.version}"
+        return self.order(acting, f"Verified {named}", by)
+
+    def order(self, acting: Acting, said: str, by: str | None) -> Draft:
+        """What somebody says in his own name, as a root."""
         return draft(
-            f"Verified {named}",
-            creator=acting.decider(by),
-            now_us=self.core.now_us(),
-            limits=self.core.limits,
-            kind="verification",
+            said, creator=acting.decider(by), now_us=self.core.now_us(), limits=self.core.limits, kind="verification"
         )
 
     def get(self, acting: Acting, target: Target) -> Unit:

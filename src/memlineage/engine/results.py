@@ -12,7 +12,10 @@ from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 from memlineage.policy import Decision
 
-__all__ = ["ActionResult", "Affected", "CaughtUp", "Change", "Consequences", "Impact", "Page", "Trace", "Withheld"]
+__all__ = [
+    "ActionResult", "Affected", "CaughtUp", "Change", "Compensation", "Compensations", "Consequences", "Impact", "Page",
+    "Trace", "Withheld",
+]  # fmt: skip
 
 
 _OUTDATED: Final = frozenset(
@@ -96,13 +99,15 @@ class Consequences(msgspec.Struct, frozen=True, kw_only=True):
         unit: the version acted upon, as it is now.
         changed: every other version whose status changed, in the order of writing (the first thousand).
         count: how many there are in all, those in walls that this scope cannot see into among them.
-        actions: executed actions among them, which may want compensation (row A8).
+        actions: executed actions among them, which may want compensation (row A8); how each ended is in its metadata.
+        compensated: those of these actions that were undone already.
     """
 
     unit: Unit
     changed: tuple[Change, ...] = ()
     count: int = 0
     actions: tuple[Unit, ...] = ()
+    compensated: tuple[Ref, ...] = ()
 
     @property
     def ref(self) -> Ref:
@@ -126,12 +131,19 @@ class Affected(msgspec.Struct, frozen=True, kw_only=True):
         path: the shortest path from the unit asked about, both ends included.
         would_be: its status if that unit were invalidated.
         compensation: the tool whose registered compensation applies, if it is an executed action.
+        compensated: how undoing it ended, if somebody set out to: `started`, `done`, `failed`.
     """
 
     unit: Unit
     path: tuple[Ref, ...]
     would_be: Status
     compensation: str | None = None
+    compensated: str | None = None
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, if it is an action: `started`, `done`, `failed`."""
+        return str(self.unit.metadata.get("outcome")) if self.unit.kind == "action" else None
 
     @property
     def would_change(self) -> bool:
@@ -157,8 +169,12 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def actions(self) -> tuple[Affected, ...]:
-        """Executed actions among them: what cannot be taken back by recomputing."""
-        return tuple(item for item in self.affected if item.unit.kind == "action")
+        """Actions among them that were run, or at least started: what cannot be taken back by recomputing. What undid
+        another action is not one of them.
+        """
+        return tuple(
+            item for item in self.affected if item.unit.kind == "action" and "compensates" not in item.unit.metadata
+        )
 
     def __iter__(self) -> Iterator[Affected]:
         return iter(self.affected)
@@ -213,3 +229,52 @@ class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<ActionResult {self.unit.ref.short} {self.unit.content!r}>"
+
+
+class Compensation(msgspec.Struct, frozen=True, kw_only=True):
+    """An executed action whose grounds have fallen, and that is not undone (row A8).
+
+    Attributes:
+        unit: the record of the action.
+        path: the shortest way from what fell down to it, as far as this scope sees; itself alone, if it was itself
+            found wrong.
+        fell: what fell; None if that is out of sight.
+        available: whether a compensation of its tool is registered in this process.
+        begun: the record of an attempt to undo it that did not come to its end, or failed.
+        outcome: of that attempt: `started` or `failed`; then `compensate` wants `retry=True`, after a look.
+    """
+
+    unit: Unit
+    path: tuple[Ref, ...]
+    fell: Unit | None
+    available: bool
+    begun: Ref | None = None
+    outcome: str | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool that was run."""
+        return str(self.unit.metadata.get("tool"))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was run with."""
+        return dict(self.unit.metadata.get("arguments") or {})
+
+    def __repr__(self) -> str:
+        return f"<Compensation of {self.unit.ref.short} {self.unit.content!r:.60}, {self.unit.status.value}>"
+
+
+class Compensations(tuple[Compensation, ...]):
+    """What may want to be undone, with what policy keeps back of it."""
+
+    withheld: tuple[Withheld, ...]
+
+    def __new__(cls, items: Any = (), withheld: tuple[Withheld, ...] = ()) -> Compensations:
+        """Actions, and what was withheld."""
+        page = super().__new__(cls, items)
+        page.withheld = withheld
+        return page
+
+    def __repr__(self) -> str:
+        return f"<Compensations {len(self)} actions, {len(self.withheld)} withheld>"

@@ -410,3 +410,11 @@ SELECT reason FROM cause WHERE n = ?1 AND seq = ?2;
 
 -- name: owners_and_places  (of versions: whose they are, and in which namespace)
 SELECT v.n, v.owner, v.ns FROM carray(?1) c CROSS JOIN version v ON v.n = c.value;
+
+-- name: acted  (versions of actions and approvals: from the index alone)
+SELECT n FROM version INDEXED BY version_action WHERE kind IN ('action', 'approval') ORDER BY n;
+
+-- name: compensating  (of actions: the records, as they stand, of what was done to undo them)
+SELECT e.parent, v.n FROM carray(?1) c CROSS JOIN edge e ON e.parent = c.value CROSS JOIN version v ON v.n = e.child
+CROSS JOIN unit u ON u.u = v.u AND u.current = v.n
+WHERE v.kind = 'action' AND e.role = 0 ORDER BY e.parent, v.n;
