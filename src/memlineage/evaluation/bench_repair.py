@@ -31,7 +31,7 @@ import msgspec
 from memlineage.engine.memory import Memory
 from memlineage.recall.lexical import LexicalEmbedder
 from memlineage.testing.enacted import OWNER, WRONG, Enacted, Reader
-from memlineage.testing.webs import Web, answer, draw_web, statement
+from memlineage.testing.webs import Naive, Web, answer, draw_web, statement
 
 __all__ = ["CHANGES", "SHAPES", "WAYS", "RepairRow", "repair"]
 
@@ -63,6 +63,7 @@ class RepairRow(msgspec.Struct, frozen=True, kw_only=True):
         runs: functions called.
         kept: good successors that are active and right in the end without any call.
         cost: what they cost, over what calling all of them costs.
+        least: the same, of the calls that no way could spare that does not know what a function will say.
         people: units that wait for a person in the end.
     """
 
@@ -80,6 +81,7 @@ class RepairRow(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     kept: int
     cost: float
+    least: float
     people: int
 
 
@@ -150,6 +152,7 @@ class _Repaired(msgspec.Struct, kw_only=True):
 
 def _row(case: _Case, way: str) -> RepairRow:
     below, good = _good(case)
+    everything = _cost(case.web, range(case.web.sources, case.web.size))
     done = _replayed(case) if way == "replay" else _flat(case, way, below)
     return RepairRow(
         shape=case.shape, units=case.web.size, change=case.change, way=way, below=len(below), good=len(good),
@@ -160,7 +163,8 @@ def _row(case: _Case, way: str) -> RepairRow:
         usable=_share(len(done.right), case.web.size),
         runs=len(done.calls),
         kept=len((done.right & good) - set(done.calls)),
-        cost=_share(_cost(case.web, done.calls), _cost(case.web, range(case.web.sources, case.web.size))),
+        cost=_share(_cost(case.web, done.calls), everything),
+        least=_share(_least(case), everything),
         people=done.people,
     )  # fmt: skip
 
@@ -171,6 +175,15 @@ def _share(some: float, all_of: float) -> float:
 
 def _cost(web: Web, numbers: Sequence[int]) -> int:
     return sum(step.cost for n in numbers if (step := web.step(n)) and step.maker != "person")
+
+
+def _least(case: _Case) -> float:
+    """What a naive replay costs, of which every single call is needed (tests/laws/test_replay_reference.py)."""
+    naive = Naive(case.web, case.values, badly={case.wrong: WRONG.format(case.wrong)})
+    for source, value in case.changed.items():
+        naive.state(source, value)
+    naive.invalidate(case.wrong)
+    return naive.replay().cost
 
 
 def _memory() -> Memory:

@@ -144,14 +144,15 @@ class Outcome(NamedTuple):
 class Naive:
     """Every version of a web, kept as plain values; what holds is asked of all of them, every time."""
 
-    def __init__(self, web: Web, values: Sequence[int]) -> None:
+    def __init__(self, web: Web, values: Sequence[int], *, badly: Mapping[int, str] | None = None) -> None:
+        """`badly` are steps whose function answered something else at first."""
         self.web = web
         self.values = dict(enumerate(values))
         self.made: list[list[Made]] = []
         self.wrong: set[tuple[int, int]] = set()
         for n in range(web.size):
             self.made.append([])
-            self._write(n)
+            self._write(n, (badly or {}).get(n))
 
     def _write(self, n: int, text: str | None = None) -> None:
         pins = tuple((p, len(self.made[p])) for p in self.web.inputs(n))
@@ -168,10 +169,6 @@ class Naive:
         """Somebody says something else of a source."""
         self.values[source] = value
         self._write(source)
-
-    def write_wrong(self, n: int, text: str) -> None:
-        """A step was made badly; what is made later is made from that."""
-        self._write(n, text)
 
     def invalidate(self, n: int) -> None:
         """The current version was wrong."""
