@@ -24,6 +24,7 @@ from memlineage.engine.found import Found
 from memlineage.engine.inputs import Limits
 from memlineage.engine.loaded import BadLine, Loaded, Progress
 from memlineage.engine.memory import Memory
+from memlineage.engine.notices import Delivered, Notice, NoticeKind, Subscription, UndeliveredNotice
 from memlineage.engine.reloading import PolicyStatus
 from memlineage.engine.reports import RebuildReport, VerifyReport
 from memlineage.engine.results import (
@@ -31,6 +32,8 @@ from memlineage.engine.results import (
     Affected,
     CaughtUp,
     Change,
+    Compensation,
+    Compensations,
     Consequences,
     Impact,
     Page,
@@ -69,12 +72,13 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
     "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
-    "Conflict", "ConflictError", "ConflictPage", "Consequences", "Context", "ContextItem", "ContextProfile",
-    "CycleError", "Decision", "DecisionExplanation", "DecisionLogging", "Document", "Edge", "Effect", "Explanation",
-    "Finding", "Found", "Impact", "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage",
-    "Loaded", "MemLineageError", "Memory", "Option", "Page", "PlanStep", "PlanSteps", "PolicyDocumentError",
-    "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError",
-    "RebuildReport", "Ref", "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status",
-    "Step", "StoreError", "Trace", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld", "carry",
-    "verify_proof",
+    "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences", "Context",
+    "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
+    "Delivered", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity",
+    "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory",
+    "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps", "PolicyDocumentError", "PolicySet",
+    "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref",
+    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "Step", "StoreError",
+    "Subscription", "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld",
+    "carry", "verify_proof",
 ]  # fmt: skip

@@ -82,6 +82,7 @@ CALLED_BACK = {
     "register_tool": {"run", "refresh", "compensate"},
     "register_contradiction": {"check"},
     "conflicts": {"check"},
+    "subscribe": {"handler"},
 }
 OPEN_DOC = "            workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.\n"
 

@@ -110,11 +110,11 @@ class AsyncScope(
         """
         return await self._workers.run(lambda: self._scope.update(unit, content, if_version=if_version, **options))
 
-    async def get(self, unit: Which) -> Unit:
+    async def get(self, unit: Which, *, as_of: datetime | None = None) -> Unit:
         """One unit, with its status: `"id"` the current version, `"id@1"` an old one. Refreshed first, if it has
-        expired and policy says so.
+        expired and policy says so; with `as_of`, as it was at that instant.
         """
-        return await self._workers.run(lambda: self._scope.get(unit))
+        return await self._workers.run(lambda: self._scope.get(unit, as_of=as_of))
 
     async def history(self, unit: Which) -> Page:
         """All versions, oldest first."""
@@ -139,6 +139,7 @@ class AsyncScope(
         profile: str | Weights | None = None,
         ranker: Ranker | None = None,
         constraints: int = CONSTRAINT_LIMIT,
+        as_of: datetime | None = None,
     ) -> Found:
         """What bears on a query and may be used, best first.
 
@@ -153,6 +154,7 @@ class AsyncScope(
             profile: `answering`, `planning`, `writing`, or `Weights`.
             ranker: orders candidates instead of the lineage ranking.
             constraints: most root constraints that accompany the answer.
+            as_of: answer as at this instant; the rules of then and those of now both have to allow it.
         """
         return await self._workers.run(
             lambda: self._scope.retrieve(
@@ -166,6 +168,7 @@ class AsyncScope(
                 profile=profile,
                 ranker=ranker,
                 constraints=constraints,
+                as_of=as_of,
             )
         )
 
@@ -175,9 +178,12 @@ class AsyncScope(
         filter: Mapping[str, Any] | None = None,
         status: str | Sequence[str] | None = None,
         limit: int | None = None,
+        as_of: datetime | None = None,
     ) -> Page:
-        """Everything that may be read, oldest first. `status` lists other states by name, old versions included."""
-        return await self._workers.run(lambda: self._scope.list(filter=filter, status=status, limit=limit))
+        """Everything that may be read, oldest first. `status` lists other states by name, old versions included;
+        with `as_of`, everything as it was at that instant.
+        """
+        return await self._workers.run(lambda: self._scope.list(filter=filter, status=status, limit=limit, as_of=as_of))
 
     async def count(self, *, filter: Mapping[str, Any] | None = None) -> int:
         """How many units `list` would show."""
