@@ -6,7 +6,7 @@ first; `engine/fitting.py` takes in what fits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -61,7 +61,10 @@ class _Gathered(NamedTuple):
 class Contexts:
     """Builds contexts."""
 
-    def __init__(self, core: Core, enforcement: Enforcement, refreshing: Refreshing, retrieval: Retrieval) -> None:
+    def __init__(
+        self, core: Core, enforcement: Enforcement, refreshing: Refreshing, retrieval: Callable[[], Retrieval]
+    ) -> None:
+        """`retrieval` is asked for when it is needed: it takes long to load."""
         self._core = core
         self._enforcement = enforcement
         self._refreshing = refreshing
@@ -77,7 +80,7 @@ class Contexts:
                 found = self._search(assembly, alone=alone)
                 return None if found is None else (assembly.gathered(found), list(judge.stale.values()))
 
-            return self._retrieval.reading(work)
+            return self._retrieval().reading(work)
 
         # The counter is the caller's own, and may take its time: it is asked when nothing is held any more.
         gathered = until_fresh(self._refreshing, once)
@@ -87,10 +90,9 @@ class Contexts:
 
     def _search(self, assembly: _Assembly, *, alone: bool) -> Found | None:
         query = assembly.query
-        assembly.vector = self._retrieval.vector(query.text)
-        return self._retrieval.within(
-            assembly.snapshot, assembly.judge, assembly.acting, query, assembly.vector, alone=alone
-        )
+        retrieval = self._retrieval()
+        assembly.vector = retrieval.vector(query.text)
+        return retrieval.within(assembly.snapshot, assembly.judge, assembly.acting, query, assembly.vector, alone=alone)
 
 
 class _Assembly:

@@ -55,6 +55,9 @@ class Parts:
         self.gate = Gate(core, self.enforcement, self.writing)
         self.explaining = Explaining(core, self.enforcement, self.refreshing)
         self.afterwards = Afterwards(core, self.enforcement, self.refreshing)
+        self.chains = Chains(core, self.enforcement, self.refreshing)
+        self.plans = Plans(core, self.enforcement)
+        self.contexts = Contexts(core, self.enforcement, self.refreshing, lambda: self.retrieval)
         self.owners = Owners(core, self.enforcement)
         self.compensating = Compensating(core, self.enforcement, self.writing, self.gate)
 
@@ -71,21 +74,6 @@ class Parts:
         from memlineage.engine.conflicts_settled import Disputes
 
         return Disputes(self.core, self.enforcement, self.writing, self.draft)
-
-    @cached_property
-    def chains(self) -> Chains:
-        """Walks along the lineage."""
-        return Chains(self.core, self.enforcement, self.refreshing)
-
-    @cached_property
-    def plans(self) -> Plans:
-        """The steps of plans."""
-        return Plans(self.core, self.enforcement)
-
-    @cached_property
-    def contexts(self) -> Contexts:
-        """Contexts for models."""
-        return Contexts(self.core, self.enforcement, self.refreshing, self.retrieval)
 
     @cached_property
     def past(self) -> Past:
