@@ -137,6 +137,10 @@ READS: dict[str, Callable[[ml.Scope, ml.Unit], object]] = {
     "trace": lambda trip, page: trip.trace(page),
     "impact": lambda trip, page: trip.impact(page),
     "explain": lambda trip, page: trip.explain(page),
+    "backtrace": lambda trip, page: trip.backtrace(page),
+    "nearest": lambda trip, page: trip.nearest(to=page),
+    "plan_steps": lambda trip, page: trip.plan_steps(page),
+    "build_context": lambda trip, page: trip.build_context("who to pay"),
 }
 
 

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast
 from weakref import ReferenceType
 from weakref import ref as weak
 
+from memlineage.engine.chain_results import Chain, PlanSteps
+from memlineage.engine.context_result import Context
 from memlineage.engine.found import Found
 from memlineage.model.ids import Ref
 from memlineage.model.scope import Scope as Walls
@@ -244,6 +246,10 @@ def items(argument: Any) -> Iterator[Any]:
     yield argument
     if isinstance(argument, Found):
         yield from (*argument.constraints, *argument.units)
+    elif isinstance(argument, Chain):
+        yield from (argument.start, *argument.units)
+    elif isinstance(argument, Context | PlanSteps):
+        yield from argument.units
     elif isinstance(argument, Mapping):
         yield from argument.values()
     elif isinstance(argument, list | tuple | set | frozenset) and not isinstance(argument, Ref):
