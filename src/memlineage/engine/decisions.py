@@ -49,8 +49,8 @@ class DecisionLog:
             self._waiting.append(Line(now_us, decision, asked))
 
     def add_read(self, now_us: int, decision: Decision, asked: Asked) -> None:
-        """The same of a read; one that was plainly allowed is written only where every read is."""
-        if self._every_read or decision.effect is not Effect.ALLOW:
+        """The same of a read; one that was plainly allowed, and obliges to nothing, is written only where all are."""
+        if self._every_read or decision.effect is not Effect.ALLOW or decision.obligations:
             self.add(now_us, decision, asked)
         else:
             with self._lock:
