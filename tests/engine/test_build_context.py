@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from datetime import timedelta
@@ -462,6 +463,22 @@ def test_the_counter_may_use_the_memory(trip: ml.Scope) -> None:
     it = Trip(trip)
     context = trip.build_context("café", focus=it.plan, count=lambda text: len(text) * (1 if trip.list() else 9))
     assert context.tokens == len(context.text)
+
+
+def test_the_counter_may_be_a_coroutine_function() -> None:
+    async def count(text: str) -> int:
+        await asyncio.sleep(0)
+        return len(text)
+
+    async def build() -> tuple[int, int]:
+        async with ml.AsyncMemory.open(embedder="lexical") as memory:
+            trip = memory.scope(user="alice")
+            await trip.store("Destination is Kyoto", creator="user:alice")
+            context = await trip.build_context("Kyoto", count=count)
+            return context.tokens, len(context.text)
+
+    tokens, length = asyncio.run(build())
+    assert tokens == length
 
 
 def test_an_empty_memory_gives_an_empty_frame(trip: ml.Scope) -> None:

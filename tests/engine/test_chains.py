@@ -161,6 +161,17 @@ def test_a_limit_says_that_there_may_be_more(trip: ml.Scope) -> None:
     assert trip.backtrace(it.plan, limit=3).complete
 
 
+def test_where_very_much_is_withheld_a_walk_ends_and_says_so(trip: ml.Scope) -> None:
+    hub = trip.store("hub", creator="user:alice")
+    items = [{"content": f"item {n}", "creator": "tool:x", "depends_on": [hub]} for n in range(500)]
+    trip.store_many(items)
+    trip.invalidate(hub)
+    found = trip.forward(hub)
+    assert (len(found), len(found.withheld), found.complete) == (0, 200, False)
+    more = trip.forward(hub, limit=200)
+    assert (len(more), len(more.withheld), more.complete) == (0, 500, True)
+
+
 # Policy ------------------------------------------------------------------------------------------------------------
 
 

@@ -52,7 +52,8 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
         links: what was reached and may be used, in the order of the verb.
         withheld: what would have been among them, or on the way to them, but for policy; with rule and reason.
         hidden: how many that stand in walls this scope cannot see into were passed over.
-        complete: whether all that could be reached was looked at; else the limit ended it.
+        complete: whether all that could be reached was looked at; else the limit ended it, or that very much was
+            withheld: no more than 200 versions are considered, or four times the limit.
         decisions: the decision on every version that was considered.
         cost: what it would cost to fetch all that is too old among these, and behind them; each value counts once.
     """

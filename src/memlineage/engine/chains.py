@@ -49,6 +49,8 @@ Likeness = Callable[[Sequence[int]], Mapping[int, float]]
 
 _DIGITS: Final = 9
 _BATCH: Final = 32
+_LOOKED_AT: Final = 200
+"""Versions that a walk considers at most, or four times its limit: as many as a search does."""
 
 
 class Along(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +188,7 @@ class Gathering:
         self._judge = judge
         self._scope = scope
         self._limit = limit
+        self._left = max(_LOOKED_AT, 4 * limit)
         self._likeness = likeness
         self._via: dict[int, int] = {}
         self._shown: dict[int, Unit | None] = dict(start)
@@ -201,7 +204,7 @@ class Gathering:
         return self._via.keys()
 
     def take(self, pieces: Iterable[list[Passage]], *, current_first: bool = False) -> bool:
-        """Take what may be used, up to the limit; whether that was all."""
+        """Take what may be used, up to the limit, and of no more than a bounded number; whether that was all."""
         later: list[Passage] = []
         for piece in pieces if self._likeness is None else _whole_levels(pieces):
             self._via.update((passage.n, passage.via) for passage in piece)
@@ -223,8 +226,9 @@ class Gathering:
             batch = found[first : first + _BATCH]
             units = self._snapshot.units([passage.n for passage in batch if passage.n not in self._shown])
             for passage in batch:
-                if len(self.links) == self._limit:
+                if len(self.links) == self._limit or not self._left:
                     return False
+                self._left -= 1
                 unit = self._look(passage.n, units)
                 if unit is not None:
                     path = self._path(passage.n)

@@ -42,7 +42,7 @@ class AsyncChainVerbs(AsyncActing):
             unit: which.
             query: orders what is equally far, the likest first; else the order of writing does.
             hops: how far back, in edges; as far as it goes, if left out.
-            limit: most units returned.
+            limit: most units returned; no more than 200, or four times as many, are considered.
             roles: of the edges to follow: `depends`, `exposed`, `argument`, `summarises`, `shared`, `revises`; all but
                 the last, if left out.
             critical: withhold what is pending verification, instead of flagging it.
