@@ -12,6 +12,7 @@
 """
 
 from memlineage.engine.async_memory import AsyncMemory
+from memlineage.engine.async_past_view import AsyncMemoryView
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.backup import Backup
 from memlineage.engine.chain_results import Chain, ChainLink, PlanStep, PlanSteps
@@ -19,12 +20,14 @@ from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, O
 from memlineage.engine.context_result import Context, ContextItem, LeftOut
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
+from memlineage.engine.difference_results import ContentChange, Difference, StatusChange, ValueChange
 from memlineage.engine.findings import Finding
 from memlineage.engine.found import Found
 from memlineage.engine.inputs import Limits
 from memlineage.engine.loaded import BadLine, Loaded, Progress
 from memlineage.engine.memory import Memory
 from memlineage.engine.notices import Delivered, Notice, NoticeKind, Subscription, UndeliveredNotice
+from memlineage.engine.past_view import MemoryView
 from memlineage.engine.reloading import PolicyStatus
 from memlineage.engine.reports import RebuildReport, VerifyReport
 from memlineage.engine.results import (
@@ -70,15 +73,15 @@ from memlineage.recall.profiles import ContextProfile
 __version__ = "0.1.0"
 
 __all__ = [
-    "ActionResult", "Affected", "AsyncMemory", "AsyncScope", "Authority", "Backup", "BadLine", "Budget",
-    "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
-    "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences", "Context",
-    "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
-    "Delivered", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Integrity",
-    "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory",
-    "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps", "PolicyDocumentError", "PolicySet",
-    "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "QuotaError", "RebuildReport", "Ref",
-    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "Step", "StoreError",
-    "Subscription", "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "VerifyReport", "Watch", "Withheld",
-    "carry", "verify_proof",
+    "ActionResult", "Affected", "AsyncMemory", "AsyncMemoryView", "AsyncScope", "Authority", "Backup", "BadLine",
+    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint",
+    "Clarification", "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences",
+    "ContentChange", "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation",
+    "DecisionLogging", "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found",
+    "Impact", "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded",
+    "MemLineageError", "Memory", "MemoryView", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
+    "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
+    "QuotaError", "RebuildReport", "Ref", "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled",
+    "Standing", "Status", "StatusChange", "Step", "StoreError", "Subscription", "Trace", "UndeliveredNotice",
+    "Unit", "UnknownUnitError", "ValueChange", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

@@ -71,9 +71,12 @@ FACADES = [
     Twin("Memory", "memory", "_memory", "AsyncOpening", ON_MEMORY),
     Twin("Scope", "scope", "_scope", "AsyncActing", ON_SCOPE),
 ]
-TWINS = [*FACADES, *ON_MEMORY, *ON_SCOPE]
+VIEWS = [Twin("MemoryView", "past_view", "_view", "AsyncLooking")]
+TWINS = [*FACADES, *VIEWS, *ON_MEMORY, *ON_SCOPE]
 # Nothing is read or written by these, so they are not awaited; the value is what their result is wrapped in.
 AT_ONCE = {"scope": "AsyncScope", "acting_as": "AsyncScope", "step": "AsyncStep"}
+# Awaited, and what comes of it is awaited in turn; the value is what their result is wrapped in.
+WRAPPED = {"as_of": "AsyncMemoryView"}
 # Written by hand in `asynchronous`.
 BY_HAND = {"close"}
 # Functions that a worker will call, and that may be coroutine functions.
@@ -144,7 +147,11 @@ def derived(twin: Twin, function: Function) -> str:
     if name in AT_ONCE:
         made = AT_ONCE[name]
         return f"    def {name}({arguments}) -> {made}:\n{doc(function)}        return {made}(self._workers, {call})\n"
-    facades = names_in([function]) & {"Scope", "Memory", "Step", "Self"}
+    if name in WRAPPED:
+        made = WRAPPED[name]
+        head = f"    async def {name}({arguments}) -> {made}:\n{doc(function)}"
+        return f"{head}        return {made}(self._workers, await self._workers.run(lambda: {call}))\n"
+    facades = names_in([function]) & {"Scope", "Memory", "MemoryView", "Step", "Self"}
     assert not facades, f"{name}: say in AT_ONCE or in `derived` how {facades} is wrapped and unwrapped"
     head = f"    async def {name}({arguments}) -> {returns}:\n"
     work = call.removesuffix("()") if call.endswith("()") else f"lambda: {call}"
@@ -194,6 +201,10 @@ def source(twin: Twin) -> str:
     if "cls(lambda: Memory" in body:
         real += ["from memlineage.engine.workers import WORKERS", "from typing import Self"]
         real += ["from memlineage.engine.async_scope import AsyncScope", "from memlineage.engine.memory import Memory"]
+    if twin in VIEWS:
+        real += ["from memlineage.engine.async_scope import AsyncScope"]
+    if "AsyncMemoryView" in body:
+        real += ["from memlineage.engine.async_past_view import AsyncMemoryView"]
     if "AsyncStep" in body:
         real += ["from memlineage.engine.asynchronous import AsyncStep"]
     if checking:

@@ -17,11 +17,12 @@ from memlineage.errors import StoreError
 
 if TYPE_CHECKING:
     from memlineage.engine.memory import Memory
+    from memlineage.engine.past_view import MemoryView
     from memlineage.engine.scope import Scope
     from memlineage.model.ids import Ref
     from memlineage.model.unit import Unit
 
-__all__ = ["AsyncActing", "AsyncOpening", "AsyncStep"]
+__all__ = ["AsyncActing", "AsyncLooking", "AsyncOpening", "AsyncStep"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,6 +89,17 @@ class AsyncActing:
 
     def __repr__(self) -> str:
         return f"<Async{repr(self._scope)[1:]}"
+
+
+class AsyncLooking:
+    """A view of the past whose verbs are awaited."""
+
+    def __init__(self, workers: Workers, view: MemoryView) -> None:
+        self._workers = workers
+        self._view = view
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._view)[1:]}"
 
 
 class AsyncStep:

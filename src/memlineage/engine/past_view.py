@@ -38,6 +38,7 @@ from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import Tool, ToolRegistry
 from memlineage.engine.tracking import took
 from memlineage.errors import CapabilityError, InvalidInputError, StoreError
+from memlineage.ledger.tree import CompactRange
 from memlineage.model.content import check_name
 from memlineage.model.principal import HOST, parse_principal
 from memlineage.model.scope import Scope as Walls
@@ -52,6 +53,7 @@ from memlineage.store.database import Connection, Database, closed_on_failure
 from memlineage.store.kept_index import KeptIndex
 from memlineage.store.names import Names
 from memlineage.store.records import EventKind
+from memlineage.store.tiles import ledger_size
 
 __all__ = ["MemoryView", "Past", "PastSnapshot"]
 
@@ -367,13 +369,19 @@ def _put_in_force(connection: Connection, policies: PolicySet, *, begun: bool) -
         connection.executemany("INSERT INTO meta (name, value) VALUES (?, ?)", said.items())
 
 
+_NOTHING: Final = VerifyReport(
+    ok=True, first=None, findings=(), found=0, derived_only=False, mendable=False, rows={}, events=0,
+    root=CompactRange().root().hex(), left_out=("everything: nothing was recorded yet",),
+)  # fmt: skip
+
+
 class MemoryView:
     """A memory as it was at an instant: read by the same verbs as the memory itself, changed by none."""
 
     def __init__(self, past: Past, at_us: int) -> None:
         self._past = past
         self._at_us = at_us
-        self._parts()
+        self._policies = self._parts().core.policies
 
     def _parts(self) -> Parts:
         return self._past.parts(self._at_us)
@@ -386,7 +394,7 @@ class MemoryView:
     @property
     def policies(self) -> PolicySet:
         """The generation of policy that was in force."""
-        return self._parts().core.policies
+        return self._policies
 
     def scope(
         self,
@@ -410,7 +418,10 @@ class MemoryView:
         """As `Memory.verify`, of the ledger up to then and all that follows from it."""
         from memlineage.engine.verification import verify
 
-        return verify(self._parts().core, against=against, vectors=vectors, progress=progress)
+        core = self._parts().core
+        with core.database.reading() as connection:
+            begun = ledger_size(connection) > 0
+        return verify(core, against=against, vectors=vectors, progress=progress) if begun else _NOTHING
 
     def __repr__(self) -> str:
         return f"<MemoryView of {self._past.core.database.path!r} at {self.at.isoformat()}>"

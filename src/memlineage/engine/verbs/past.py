@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from memlineage.engine.difference_results import Difference
+from memlineage.engine.past_view import MemoryView
 from memlineage.engine.verbs.base import MemoryVerbs
-
-if TYPE_CHECKING:
-    from memlineage.engine.past_view import MemoryView
 
 __all__ = ["PastVerbs"]
 
@@ -27,7 +25,15 @@ class PastVerbs(MemoryVerbs):
             InvalidInputError: the instant is in the future, or has no time zone.
             StoreError: the policy of then is not kept in the file.
         """
-        from memlineage.engine.past_view import MemoryView
-
         past = self._parts.past
         return MemoryView(past, past.instant(moment, name="moment"))
+
+    def diff(self, first: datetime, second: datetime) -> Difference:
+        """What is otherwise at the second instant than at the first, in all walls: units and versions that came or
+        went, statuses with what changed them, contents, and the current values of subjects and keys.
+
+        Raises as `as_of`.
+        """
+        from memlineage.engine.differences import difference
+
+        return difference(self._parts.past, None, first, second)
