@@ -91,6 +91,15 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
         "endorse": [["endorse", root, "--reason", HOSTILE], ["endorse", root, "--reason", "x", "--level", HOSTILE]],
         "impact": [["impact", root], ["impact", down]],
         "trace": [["trace", child], ["trace", child, "--to", root]],
+        "chain": [
+            ["chain", child], ["chain", root, "--forward", "--query", HOSTILE], ["chain", child, "--nearest"],
+            ["chain", root, "--steps"], ["chain", child, "--role", HOSTILE], ["chain", child, "--purpose", HOSTILE],
+        ],
+        "context": [
+            ["context", HOSTILE], ["context", HOSTILE, "--focus", child, "--profile", "planning"],
+            ["context", HOSTILE, "--prompt"], ["context", "x", "--profile", HOSTILE],
+            ["context", HOSTILE, "--tokens", "120"],
+        ],
         "explain": [["explain", child, "--format", form] for form in ("text", "mermaid", "dot")]
         + [["explain", child, "--lang", HOSTILE], ["explain", child, "--format", HOSTILE]],
         "authorize": [["authorize", HOSTILE, "--arg", f"a={HOSTILE}", "--because", root]],
@@ -159,7 +168,7 @@ def test_no_command_lets_content_act_on_the_terminal(desk: Any, infested: dict[s
     [
         ["get", "root"], ["list"], ["retrieve", "boo"], ["history", "root"], ["impact", "root"], ["trace", "child"],
         ["explain", "child"], ["invalidate", "root"], ["explain", "child", "--format", "dot"],
-        ["retrieve", "boo", "--prompt"],
+        ["retrieve", "boo", "--prompt"], ["chain", "child"], ["chain", "root", "--steps"], ["context", "boo"],
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -182,8 +182,12 @@ def test_a_tool_that_was_refused_is_not_registered(world: SimpleNamespace) -> No
 
 
 @pytest.mark.parametrize(
-    "verb", ["get", "history", "invalidate", "retract", "delete", "restore", "reverify", "impact", "trace", "explain"]
-)
+    "verb",
+    [
+        "get", "history", "invalidate", "retract", "delete", "restore", "reverify", "impact", "trace", "explain",
+        "backtrace", "forward", "plan_steps",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("suffix", ["", "@1", "@999999999"])
 def test_a_unit_that_does_not_exist_is_named_by_the_error(world: SimpleNamespace, verb: str, suffix: str) -> None:
     with nothing_written(world.memory), pytest.raises(ml.UnknownUnitError, match=UNKNOWN):

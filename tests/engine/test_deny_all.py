@@ -103,6 +103,11 @@ REFUSED: dict[str, Callable[[SimpleNamespace], Any]] = {
     "impact": lambda w: w.trip.impact(w.city),
     "trace": lambda w: w.trip.trace(w.plan),
     "explain": lambda w: w.trip.explain(w.plan),
+    "backtrace": lambda w: w.trip.backtrace(w.plan),
+    "forward": lambda w: w.trip.forward(w.city),
+    "nearest": lambda w: w.trip.nearest("Kyoto", to=w.price),
+    "plan_steps": lambda w: w.trip.plan_steps(w.city),
+    "build a context about it": lambda w: w.trip.build_context("Kyoto", focus=w.plan),
     "distrust": lambda w: w.memory.distrust("tool:flight_api"),
     "enter a step": lambda w: w.trip.step("plan the trip").__enter__(),
     "call what is tracked": lambda w: w.trip.track(creator="tool:weather")(lambda: "rain")(),
@@ -135,9 +140,11 @@ def test_searching_and_listing_show_nothing_and_say_so(world: SimpleNamespace) -
         listed = world.trip.list()
         rejected = world.trip.list(status=["invalid", "contaminated", "expired"])
         count = world.trip.count()
+        context = world.trip.build_context("how do I get to Kyoto?")
         logged = world.memory.decisions(limit=1000)
     assert (found.units, found.constraints, tuple(listed), tuple(rejected), count) == ((), (), (), (), 0)
     assert set(found.withheld_counts) == {"nothing"}
+    assert (context.units, set(context.withheld_counts)) == ((), {"nothing"})
     assert {item.rule for item in (*listed.withheld, *rejected.withheld)} == {"nothing"}
     assert {str(item.ref) for item in found.withheld} <= {entry["unit"] for entry in logged}
 

@@ -65,6 +65,12 @@ READS: dict[str, Callable[[ml.Scope, SimpleNamespace], Any]] = {
     "trace": lambda scope, world: scope.trace(world.page),
     "impact": lambda scope, world: scope.impact(world.page),
     "explain": lambda scope, world: scope.explain(world.page).text,
+    "backtrace": lambda scope, world: scope.backtrace(world.page),
+    "forward": lambda scope, world: scope.forward(world.page),
+    "nearest": lambda scope, world: scope.nearest(to=world.page),
+    "plan_steps": lambda scope, world: scope.plan_steps(world.page),
+    "build_context": lambda scope, world: scope.build_context("which account?"),
+    "build_context about it": lambda scope, world: scope.build_context(focus=world.page),
 }
 
 

@@ -60,6 +60,11 @@ REACHES: dict[str, Callable[[ml.Scope, ml.Unit, ml.Unit], Any]] = {
     "trace": lambda scope, unit, own: scope.trace(unit),
     "trace to it": lambda scope, unit, own: scope.trace(own, to=unit),
     "explain": lambda scope, unit, own: scope.explain(unit),
+    "backtrace": lambda scope, unit, own: scope.backtrace(unit),
+    "forward": lambda scope, unit, own: scope.forward(unit),
+    "nearest": lambda scope, unit, own: scope.nearest(to=unit),
+    "plan_steps": lambda scope, unit, own: scope.plan_steps(unit),
+    "build_context": lambda scope, unit, own: scope.build_context("door", focus=unit),
     "focus": lambda scope, unit, own: scope.retrieve("door", focus=unit),
     "depend": lambda scope, unit, own: scope.store("copied", depends_on=[unit]),
     "be exposed": lambda scope, unit, own: scope.store("copied", creator="reasoning", exposed=[unit]),
@@ -83,6 +88,7 @@ def test_what_stands_in_other_walls_does_not_exist(
         found = stranger.retrieve("door code 4711", limit=100)
         seen = (*found.units, *found.constraints, *stranger.list(), *stranger.list(status=list(ml.Status)))
     assert set(contents(seen)) == {"A door"}
+    assert SECRET not in stranger.build_context("door code 4711", profile="writing").text
     assert found.withheld == ()
     assert stranger.delete_all() == 1
     assert owner.get(secret).status is ml.Status.ACTIVE

@@ -131,9 +131,9 @@ def test_files_beside_the_database_carry_none_either(told: ml.Memory, tmp_path: 
 def test_every_verb_that_writes_was_told_something() -> None:
     """A new verb has to be told something too, or named here as one that only reads."""
     reading = {
-        "acting_as", "actor", "context", "count", "explain", "get", "history", "impact", "list", "trace", "why",
-        "backup", "close", "embedder", "explain_decision", "open", "path", "policies", "policy_status", "reembed",
-        "scope", "verify", "watch",
+        "acting_as", "actor", "backtrace", "build_context", "context", "count", "explain", "forward", "get",
+        "history", "impact", "list", "nearest", "plan_steps", "trace", "why", "backup", "close", "embedder",
+        "explain_decision", "open", "path", "policies", "policy_status", "reembed", "scope", "verify", "watch",
     }  # fmt: skip
     source = Path(__file__).read_text(encoding="utf-8")
     verbs = {name for owner in (ml.Memory, ml.Scope) for name in dir(owner) if not name.startswith("_")}
