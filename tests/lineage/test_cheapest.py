@@ -17,24 +17,27 @@ Drawn = dict[int, Down]
 
 
 def drawn(chance: random.Random, size: int) -> Drawn:
-    """Versions 1 to `size`, the last of them the goal; each hangs on earlier ones, and is made from any."""
+    """Versions 1 to `size`, of which the last is the goal; each hangs on some before it in an order of their own, and
+    is made from those or, now and then, from any.
+    """
     pool = [*STANDING, 999]  # 999 was replaced by something else
+    order = chance.sample(range(1, size + 1), size)
     parts = {}
-    for n in range(1, size + 1):
-        above = [*range(1, n), *pool]
-        others = [m for m in range(1, size + 1) if m != n] if chance.random() < 0.2 else above
+    for place, n in enumerate(order):
+        above = [*order[:place], *pool]
+        others = [m for m in order if m != n] if chance.random() < 0.2 else above
+        made = chance.random() < 0.7
         parts[n] = Down(
-            supports=tuple(
-                tuple(chance.sample(above, min(len(above), chance.randint(1, 3))))
-                for _ in range(chance.choice([0, 1, 1, 1, 2]))
-            ),
+            supports=tuple(_some(chance, above, chance.randint(1, 3)) for _ in range(chance.choice([0, 1, 1, 1, 2]))),
             verify=chance.choice([None, None, None, 0, 1, 2, 3, 2.5, 7]),
-            inputs=None
-            if chance.random() < 0.3
-            else tuple(chance.sample(others, min(len(others), chance.randint(0, 3)))),
+            inputs=_some(chance, others, chance.randint(0, 3)) if made else None,
             rerun=chance.choice([0, 0.5, 1, 2, 3]),
         )
     return parts
+
+
+def _some(chance: random.Random, among: list[int], count: int) -> tuple[int, ...]:
+    return tuple(chance.sample(among, min(len(among), count)))
 
 
 def holds(parts: Mapping[int, Down], n: int, vouched: frozenset[int], rerun: frozenset[int], path: Any = ()) -> bool:

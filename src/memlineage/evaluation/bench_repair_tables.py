@@ -44,7 +44,9 @@ def repair_tables(rows: Sequence[RepairRow]) -> Iterator[tuple[str, tuple[str, .
     yield "Repair: what the change reaches, and what replay does", _COUNTS, lines
     for measure in _MEASURES:
         yield f"Repair: {measure.title}", *_shares(measure, webs)
-    least = [(_web(row), f"{row.units:,}", _percent(row.cost), _percent(row.least)) for row in own]
+    least: list[tuple[str, ...]] = [
+        (_web(row), f"{row.units:,}", _percent(row.cost), _percent(row.least)) for row in own
+    ]
     yield "Repair: cost, beside the least that could do", ("web", "units", WAYS[0], "least"), least
 
 
