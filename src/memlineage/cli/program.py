@@ -14,11 +14,13 @@ from memlineage.cli import (
     acts,
     afterwards,
     chains,
+    compensation,
     conflicts,
     importing,
     ledger,
     lineage,
     operating,
+    owners,
     policies,
     terminal,
     units,
@@ -91,7 +93,21 @@ def _start(
         raise typer.Exit(MISUSE)
 
 
-for _floor in (units, acts, conflicts, lineage, chains, ledger, verifying, importing, policies, afterwards, operating):
+for _floor in (
+    units,
+    acts,
+    conflicts,
+    compensation,
+    lineage,
+    chains,
+    ledger,
+    verifying,
+    importing,
+    policies,
+    afterwards,
+    owners,
+    operating,
+):
     _floor.register(app)
 
 

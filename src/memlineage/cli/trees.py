@@ -85,6 +85,9 @@ def draw_impact(impact: Impact) -> Iterator[RenderableType]:
         yield _branch(impact.root)
         yield words("Nothing was concluded from it.", "dim")
         return
+    for item in impact.actions:
+        yield Text.assemble(("▲ ", "magenta"), ref(item.unit.ref), "  ", one_line(item.unit.content), "  ",
+                            words(_taken(item), "magenta"))  # fmt: skip
     if max(len(item.path) for item in impact.affected) - 1 > _DEEP:
         yield _impact_table(impact)
     else:
@@ -112,9 +115,20 @@ def _consequence(item: Affected) -> Text:
     if item.would_change:
         text.append_text(Text.assemble(" → ", status(item.would_be)))
     if item.unit.kind == "action":
-        undo = "no compensation registered" if item.compensation is None else f"compensation by {item.compensation}"
-        text.append_text(words(f"  action taken; {undo}", "magenta"))
+        text.append_text(words(f"  {_taken(item)}", "magenta"))
     return text
+
+
+def _taken(item: Affected) -> str:
+    """What an action has done, and whether that is or can be undone."""
+    if "compensates" in item.unit.metadata:
+        return "undoes what was done"
+    taken = "action taken" if item.outcome == "done" else f"action {item.outcome}"
+    if item.compensated is not None:
+        return f"{taken}; undone" if item.compensated == "done" else f"{taken}; undoing {item.compensated}"
+    return f"{taken}; " + (
+        "no compensation registered" if item.compensation is None else f"compensation by {item.compensation}"
+    )
 
 
 def _impact_table(impact: Impact) -> RenderableType:
