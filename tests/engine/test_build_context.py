@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.support import Clock, contents, nothing_written, open_memory
 
 import memlineage as ml
+from memlineage.engine import contexts
 from memlineage.recall.prompt import estimate_tokens
 from memlineage.recall.ranking import Weights
 
@@ -338,6 +340,38 @@ def test_a_context_writes_nothing_but_the_log(memory: ml.Memory, trip: ml.Scope)
     it = Trip(trip)
     with nothing_written(memory):
         trip.build_context("café", focus=it.plan, profile="planning")
+
+
+def test_a_context_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_memory(tmp_path / "trip.db") as memory, open_memory(tmp_path / "trip.db") as other:
+        trip = memory.scope(user="alice")
+        it = Trip(trip)
+        gather = contexts._Assembly._gather
+
+        def fallen_meanwhile(*given: Any) -> Any:
+            other.scope(user="alice").invalidate(it.city)
+            return gather(*given)
+
+        monkeypatch.setattr(contexts._Assembly, "_gather", fallen_meanwhile)
+        context = trip.build_context("Kyoto", focus=it.plan)
+        assert {it.city.ref, it.flight.ref, it.hotel.ref, it.plan.ref} <= {unit.ref for unit in context}
+        monkeypatch.undo()
+        assert "NH203" not in trip.build_context("Kyoto", focus=it.plan).text
+
+
+def test_the_past_has_its_own_contexts_and_chains() -> None:
+    clock = Clock()
+    with open_memory(clock=clock, policies=[SECRET]) as memory:
+        trip = memory.scope(user="alice")
+        it = Trip(trip)
+        then = clock.now
+        clock.advance(hours=1)
+        trip.update(it.city, "Destination is Osaka", creator="user:alice")
+        past = memory.as_of(then).scope(user="alice")
+        assert "Destination is Kyoto" in past.build_context("where to?", focus=it.plan).text
+        assert contents(past.backtrace(it.plan, hops=2).units)[-1] == "Destination is Kyoto"
+        assert contents(past.forward(it.city).units)[-1] == "NH203 + Ryokan Aoi"
+        assert str(past.plan_steps(it.city)).splitlines()[0] == "[active] Destination is Kyoto"
 
 
 # What content can try ----------------------------------------------------------------------------------------------
