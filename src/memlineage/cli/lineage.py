@@ -11,7 +11,7 @@ import typer
 from memlineage.cli.acts import UnitId
 from memlineage.cli.answers import Answer
 from memlineage.cli.command import command
-from memlineage.cli.options import InScope
+from memlineage.cli.options import InPast
 from memlineage.cli.stores import named
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Format(enum.StrEnum):
     DOT = "dot"
 
 
-def impact(at: InScope, unit: UnitId) -> Answer:
+def impact(at: InPast, unit: UnitId) -> Answer:
     """Everything that was concluded from a unit, and what would become of it."""
     with at.scope() as scope:
         found = scope.impact(named(scope, unit))
@@ -44,7 +44,7 @@ def impact(at: InScope, unit: UnitId) -> Answer:
 
 
 def trace(
-    at: InScope,
+    at: InPast,
     unit: UnitId,
     to: Annotated[str | None, typer.Option("--to", metavar="ID", help="Only the shortest chain from there.")] = None,
 ) -> Answer:
@@ -62,7 +62,7 @@ def trace(
 
 
 def explain(
-    at: InScope,
+    at: InPast,
     unit: UnitId,
     lang: Annotated[str, typer.Option("--lang", help="en or zh.")] = "en",
     format: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.TEXT,

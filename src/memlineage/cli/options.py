@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from memlineage.cli.inputs import moment
 from memlineage.errors import InvalidInputError, ScopeRequiredError, StoreError
 
 if TYPE_CHECKING:
     from memlineage.engine.memory import Memory
+    from memlineage.engine.past_view import MemoryView
     from memlineage.engine.scope import Scope
 
-__all__ = ["InScope", "OnFile", "OnStore", "Printing"]
+__all__ = ["InPast", "InScope", "OnFile", "OnStore", "Printing"]
 
 _WHERE = "Which memory"
 _WHOSE = "Whose memory, and as whom"
@@ -138,8 +140,30 @@ class InScope(OnStore):
         if self.user is None and self.agent is None:
             raise ScopeRequiredError("name whose memory it is: --user ID, or --agent ID for an agent's own")
         with self.memory(create=create, signing_key=signing_key) as memory:
-            scope = memory.scope(user=self.user, agent=self.agent, session=self.session, tenant=self.tenant)
+            scope = self._seen(memory).scope(
+                user=self.user, agent=self.agent, session=self.session, tenant=self.tenant
+            )  # fmt: skip
             if self.acting_as is not None:
                 named = self.acting_as if ":" in self.acting_as else f"agent:{self.acting_as}"
                 scope = scope.acting_as(named)
             yield memory, scope
+
+    def _seen(self, memory: Memory) -> Memory | MemoryView:
+        """The memory, or what of it is looked at."""
+        return memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPast(InScope):
+    """The same, as it is or as it was."""
+
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of", metavar="TIME", help="As it was then, e.g. 2026-03-01T09:30:00+01:00.", rich_help_panel=_WHOSE
+        ),
+    ] = None
+
+    def _seen(self, memory: Memory) -> Memory | MemoryView:
+        at = moment(self.as_of, "--as-of")
+        return memory if at is None else memory.as_of(at)

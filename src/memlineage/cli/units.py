@@ -13,7 +13,7 @@ from memlineage.cli.acts import By, Reason, UnitId, consequences
 from memlineage.cli.answers import Answer, as_data
 from memlineage.cli.command import command
 from memlineage.cli.inputs import content_of, filter_of, mapping_of, moment, pairs
-from memlineage.cli.options import InScope, OnStore
+from memlineage.cli.options import InPast, InScope, OnStore
 from memlineage.cli.replacing import in_place, superseded_by, winner, winners
 from memlineage.cli.stores import named, named_all, weighted
 from memlineage.errors import InvalidInputError
@@ -139,7 +139,7 @@ def store(at: InScope, content: Content, said: Said) -> Answer:
         return _written(scope, unit, before, "Stored")
 
 
-def get(at: InScope, unit: UnitId) -> Answer:
+def get(at: InPast, unit: UnitId) -> Answer:
     """Show one unit, with its status and lineage."""
     with at.scope() as scope:
         return _unit(scope, scope.get(named(scope, unit)))
@@ -187,7 +187,7 @@ def _card(unit: Unit, title: str | None, beside: Sequence[tuple[str, Unit]]) -> 
 
 
 def retrieve(
-    at: InScope,
+    at: InPast,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="In words, English or Chinese.")],
     *,
     focus: Annotated[
@@ -250,7 +250,7 @@ def _prompt(found: Found) -> Iterator[RenderableType]:
 
 
 def list_units(
-    at: InScope,
+    at: InPast,
     *,
     status: Annotated[
         list[str],
@@ -285,7 +285,7 @@ def list_units(
     return Answer(data={"units": tuple(page), "withheld": page.withheld}, show=show)
 
 
-def history(at: InScope, unit: UnitId) -> Answer:
+def history(at: InPast, unit: UnitId) -> Answer:
     """All versions of a unit, oldest first, with what is held against each."""
     with at.scope() as scope:
         page = scope.history(named(scope, unit))

@@ -15,6 +15,7 @@ from memlineage.model.unit import Unit
 __all__ = ["ContentChange", "Difference", "StatusChange", "ValueChange"]
 
 _WIDTH: Final = 60
+_BY_ANOTHER: Final = frozenset({"superseded", "supported"})
 
 
 class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
             justification was added); empty where it cannot be told from what is in sight.
         ref: the version that this happened to, the unit's own or one that it rests on; of `superseded`, what took its
             place; of `supported`, what supports it.
-        by: who did it; None where time did.
+        by: who did it, or said what did it; None where time did.
         why: the reason that they gave.
     """
 
@@ -45,6 +46,8 @@ class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
         """What did it, in words."""
         if not self.what:
             return "by what is out of sight"
+        if self.ref is not None and self.what in _BY_ANOTHER:
+            return f"{self.what} by {self.ref.short} of {self.by}"
         where = "" if self.ref is None or self.ref == self.unit.ref else f" {self.ref.short}"
         by = "" if self.by is None else f" by {self.by}"
         return f"{self.what}{where}{by}" + (f": {self.why}" if self.why else "")

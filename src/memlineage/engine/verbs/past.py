@@ -26,7 +26,7 @@ class PastVerbs(MemoryVerbs):
             StoreError: the policy of then is not kept in the file.
         """
         past = self._parts.past
-        return MemoryView(past, past.instant(moment, name="moment"))
+        return MemoryView(past, past.instant(moment))
 
     def diff(self, first: datetime, second: datetime) -> Difference:
         """What is otherwise at the second instant than at the first, in all walls: units and versions that came or
