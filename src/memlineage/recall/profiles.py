@@ -15,7 +15,7 @@ and by which weights likeness, nearness, importance and youth are ranked (`ranki
 | | answering | planning | writing |
 | --- | --- | --- | --- |
 | for | one answer | the next step of a plan | a longer text, with its sources |
-| parts by importance | constraints, chain, current, like | goal, constraints, steps, chain, … | constraints, like, chain |
+| first of all | constraints, chain, current | goal, constraints, steps, chain | constraints, like |
 | the chain leads to | the focus, or the best match | the same | the focus, or the eight best |
 | it goes back | 3 hops, 8 units | all the way, 16 units | 2 hops, 16 units |
 | like the query | 8 | 5 | 24, one topic after the other |
