@@ -110,7 +110,7 @@ def test_beyond_its_limits_it_still_finds_a_set_whenever_there_is_one(
 ) -> None:
     """With no branch to look at, the greedy sets are all there is: never infeasible, sometimes dearer."""
     monkeypatch.setattr(planner, "EXACT", 0)
-    monkeypatch.setattr(planner, "BRANCHES", 0)
+    monkeypatch.setattr(planner, "LOOKS", 0)
     chance, ratios = random.Random(seed + 50), []
     for _ in range(700):
         parts = drawn(chance, chance.randint(1, 6))

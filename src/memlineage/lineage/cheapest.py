@@ -14,7 +14,7 @@ Standing by itself is acyclic, re-runs are not always (the current version of an
 what is re-run): only sets whose re-runs can be put in an order count.
 
 Choosing is NP-hard (set cover is a case of it: steps that many share). Up to `EXACT` versions that are down, a branch
-and bound search finds a cheapest set. Beyond, it looks at `BRANCHES` branches; where these do not suffice, the answer
+and bound search finds a cheapest set. Beyond, it ends when it has looked `LOOKS` times at a version; then the answer
 is the best it met, at least as cheap as two sets found greedily (each version by the way that costs least if nothing
 is shared, or if everything is), none of whose steps can be left out; it says `exact=False`. Either way the set is
 checked by carrying it out, on paper, before it is returned. Costs count to the millionth; of equal costs the set with
@@ -28,10 +28,10 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["BRANCHES", "EXACT", "Down", "Missing", "Steps", "active_after", "cheapest"]
+__all__ = ["EXACT", "LOOKS", "Down", "Missing", "Steps", "active_after", "cheapest"]
 
 EXACT: Final = 16
-BRANCHES: Final = 20_000
+LOOKS: Final = 250_000
 _SCALE: Final = 1_000_000
 _STEP: Final = 1 << 24
 """A millionth of cost, counted so that a step more is always less than it."""
@@ -190,9 +190,10 @@ class _Scene:
             return None
         grown = True
         while grown:
-            found = [n for n in self.down if n not in active and reached(n)]
-            active.update(dict.fromkeys(found))
-            grown = bool(found)
+            grown = False
+            for n in self.down:
+                if n not in active and reached(n):
+                    active[n], grown = None, True
         return tuple(active) if rerun <= active.keys() else None
 
     def least(
@@ -255,7 +256,7 @@ class _Search:
 
     def __init__(self, scene: _Scene, goal: int) -> None:
         self._scene = scene
-        self._left = BRANCHES if len(scene.down) > EXACT else None
+        self._left = LOOKS // len(scene.down) if len(scene.down) > EXACT else None
         self.finished = True
         self.best = min((_greedy(scene, goal, together) for together in (sum, max)), key=scene.price)
         self._least = scene.price(self.best)
