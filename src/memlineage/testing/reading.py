@@ -143,6 +143,21 @@ class Reading(Ranked):
         """The one current value."""
         return max(self.candidates(group), key=self.rank, default=None)
 
+    def doubts(self, group: Group) -> list[Handle]:
+        """Losers that are flagged with the winner: they say otherwise, and were said later or tie with another's."""
+        winner = self.winner(group)
+        if winner is None:
+            return []
+        (*best, _), stands = self.rank(winner), self.history.versions[winner]
+        others = [(ref, self.history.versions[ref]) for ref in self.candidates(group)]
+        differ = [(ref, version) for ref, version in others if not version.same_form(stands)]
+        return [
+            ref
+            for ref, version in differ
+            if version.timestamp > stands.timestamp
+            or ([*self.rank(ref)[:3]] == best and version.creator != stands.creator)
+        ]
+
     def lost_to(self, ref: Handle) -> Handle | None:
         """The winner that this one lost its key to."""
         group = self.history.versions[ref].group
