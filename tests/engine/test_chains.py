@@ -149,6 +149,8 @@ def test_what_hangs_on_an_earlier_version_that_says_the_same_came_of_the_later(t
     found = trip.forward(city)
     assert contents(found.units) == ["NH203 costs 612 USD", "Ryokan Aoi, 3 nights", "NH203 + Ryokan Aoi"]
     assert [affected.unit.ref for affected in trip.impact(city)] == [link.ref for link in found]
+    assert [link.hops for link in found] == [1, 1, 2]
+    assert contents(trip.forward(city, hops=1).units) == ["NH203 costs 612 USD", "Ryokan Aoi, 3 nights"]
     # The earlier version itself is superseded: policy withholds it, so it is a gap, and counted.
     assert found.links[0].path == (city.ref, None, it.flight.ref)
     assert [item.ref for item in found.withheld] == [it.city.ref]

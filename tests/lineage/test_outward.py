@@ -59,6 +59,16 @@ def test_what_nobody_asks_for_is_not_read() -> None:
     assert len(read) <= 66
 
 
-def test_a_real_edge_counts_before_one_that_says_the_same() -> None:
-    [piece] = outward(lambda wave: [Way(3, 1, alike=True), Way(3, 2)] if wave == [1, 2] else [], [1, 2])
-    assert piece == [Passage(3, 1, 2, alike=False)]
+def test_what_stands_for_another_is_passed_without_a_hop() -> None:
+    alike = {1: [5], 5: [6], 6: [1]}
+    edges = [(1, 2), (5, 3), (6, 4), (2, 6), (4, 7)]
+    walked = list(
+        outward(ways_over(edges), [1], alike=lambda wave: [Way(b, a) for a in wave for b in alike.get(a, [])])
+    )
+    assert walked == [
+        [Passage(5, 0, 1, alike=True), Passage(6, 0, 5, alike=True)],
+        [Passage(2, 1, 1), Passage(3, 1, 5), Passage(4, 1, 6)],
+        [Passage(7, 2, 4)],
+    ]
+    near = outward(ways_over(edges), [1], hops=1, alike=lambda wave: [])
+    assert list(near) == [[Passage(2, 1, 1)]]

@@ -48,7 +48,7 @@ def _tree(chain: Chain) -> Tree:
     branches: dict[tuple[Ref | None, ...], Tree] = {(chain.start.ref,): root}
     for link in sorted(chain.links, key=lambda link: link.hops):
         above = root
-        for end in range(2, link.hops + 1):
+        for end in range(2, len(link.path)):
             way = link.path[:end]
             if way not in branches:  # a gap, or something on the way that the limit left out
                 branches[way] = above.add(_gap(way[-1]))

@@ -25,7 +25,7 @@ class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
         unit: the version, flagged if policy flags it.
         hops: edges between it and the unit asked about.
         path: a shortest way from the unit asked about to this one, both ends included; None stands for a version that
-            this reader is not shown.
+            this reader is not shown. Where a later version says the same as an earlier one, the step to it is no edge.
         likeness: cosine of its vector and the query's; None without a query.
     """
 

@@ -24,9 +24,9 @@ from memlineage.engine.judging import Asking, Judge, check_budget, flagged, held
 from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import Withheld
 from memlineage.engine.snapshot import Snapshot
-from memlineage.engine.ways import Ways, back, either_way, forward
+from memlineage.engine.ways import back, either_way, forward, said_the_same
 from memlineage.errors import InvalidInputError, PolicyViolationError
-from memlineage.lineage.outward import Passage, outward
+from memlineage.lineage.outward import Passage, Ways, outward
 from memlineage.model.content import check_text
 from memlineage.model.ids import Ref
 from memlineage.model.scope import Scope
@@ -147,7 +147,8 @@ class Chains:
                     self._core.check_vectors(snapshot.connection)
                     likeness = likeness_to(snapshot, self._core.embedder, vector)
                 found = Gathering(snapshot, judge, acting.scope, {n: start}, limit=asked.limit, likeness=likeness)
-                pieces = outward(ways(snapshot, roles), [n], hops=asked.hops)
+                alike = said_the_same(snapshot) if current_first else None
+                pieces = outward(ways(snapshot, roles), [n], hops=asked.hops, alike=alike)
                 complete = found.take(pieces, current_first=current_first)
                 return found.chain(start, complete=complete), list(judge.stale.values())
 

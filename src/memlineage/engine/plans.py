@@ -20,7 +20,7 @@ from memlineage.engine.inputs import Target
 from memlineage.engine.judging import Asking, flagged, held_back
 from memlineage.engine.results import Withheld
 from memlineage.engine.snapshot import Snapshot
-from memlineage.engine.ways import unfolding
+from memlineage.engine.ways import forward, replacing
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.outward import outward
 from memlineage.model.unit import Role, Unit
@@ -100,7 +100,7 @@ class Unfolded:
         versions = [v for v, _ in fetch(self._connection, QUERIES["unit_versions"], (root,))]
         self.unit = dict.fromkeys(versions, root)
         self._hops: dict[int, int] = {root: 0}
-        for piece in outward(unfolding(snapshot), versions):
+        for piece in outward(forward(snapshot, {Role.DEPENDS}), versions, alike=replacing(snapshot)):
             for v, u, now in fetch(self._connection, QUERIES["current_of"], (ids(p.n for p in piece),)):
                 if u not in self.current and len(self.current) > limit:
                     self.complete = False

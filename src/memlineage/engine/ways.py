@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from memlineage.engine.snapshot import Snapshot
-from memlineage.lineage.outward import Way
+from memlineage.lineage.outward import Way, Ways
 from memlineage.model.unit import Role
 from memlineage.store.database import Connection, fetch, ids
 from memlineage.store.sql import QUERIES
 
-__all__ = ["Ways", "back", "either_way", "forward", "unfolding"]
-
-Ways = Callable[[Sequence[int]], Iterable[Way]]
-"""The steps from some versions, by rising end."""
+__all__ = ["back", "either_way", "forward", "replacing", "said_the_same"]
 
 _FEW: Final = 256
 """With more versions than these in a wave, its steps are read with one query instead of a query each."""
@@ -33,13 +30,19 @@ def back(snapshot: Snapshot, roles: Collection[Role]) -> Ways:
 
 
 def forward(snapshot: Snapshot, roles: Collection[Role]) -> Ways:
-    """From premises to what was concluded from them. What hangs on an earlier version that says the same as a later one
-    hangs on the later one as well.
-    """
+    """From premises to what was concluded from them."""
 
     def ways(wave: Sequence[int]) -> Iterable[Way]:
-        same = sorted(Way(older, newer, alike=True) for older, newer in snapshot.graph.said_before(wave))
-        return heapq.merge(same, _down(snapshot.connection, wave, roles))
+        return _down(snapshot.connection, wave, roles)
+
+    return ways
+
+
+def said_the_same(snapshot: Snapshot) -> Ways:
+    """From a version to earlier ones that say the same: what hangs on these hangs on it as well."""
+
+    def ways(wave: Sequence[int]) -> Iterable[Way]:
+        return sorted(Way(older, newer) for older, newer in snapshot.graph.said_before(wave))
 
     return ways
 
@@ -54,13 +57,12 @@ def either_way(snapshot: Snapshot, roles: Collection[Role]) -> Ways:
     return ways
 
 
-def unfolding(snapshot: Snapshot) -> Ways:
-    """From steps to what was done in them, and from a version that was replaced to the one that replaced it."""
+def replacing(snapshot: Snapshot) -> Ways:
+    """From a version that was replaced to the one that a bare id means."""
 
     def ways(wave: Sequence[int]) -> Iterable[Way]:
-        now = fetch(snapshot.connection, QUERIES["replaced_by"], (ids(wave),))
-        instead = sorted(Way(current, n, alike=True) for n, current in now)
-        return heapq.merge(instead, _down(snapshot.connection, wave, {Role.DEPENDS}))
+        rows = fetch(snapshot.connection, QUERIES["replaced_by"], (ids(wave),))
+        return sorted(Way(current, n) for n, current in rows)
 
     return ways
 

@@ -2,7 +2,8 @@
 
 `paths.py` finds everything there is; here a caller takes what it needs and stops, and a version with a hundred thousand
 children costs as many as are looked at. The order is that of a breadth-first walk: by hops, then by order of writing.
-Of several shortest ways to a version, the one over the smallest last step is taken, as there.
+Of several shortest ways to a version, the one over the smallest last step is taken, as there. Where one version stands
+for another, as a later one that says the same does, the way between them is no hop.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ class Way(NamedTuple):
     Attributes:
         end: where it leads.
         start: where it comes from.
-        alike: whether it only leads to a version that says the same, which is passed and not counted as found.
     """
 
     end: int
     start: int
-    alike: bool = False
+
+
+Ways = Callable[[Sequence[int]], Iterable[Way]]
+"""The steps from some versions, by rising end."""
 
 
 class Passage(NamedTuple):
@@ -39,36 +42,40 @@ class Passage(NamedTuple):
         n: integer id.
         hops: steps from the nearest start.
         via: the version it was reached from.
-        alike: as in `Way`.
+        alike: whether it is only passed, for a version that was reached stands for it, or it for that.
     """
 
     n: int
     hops: int
     via: int
-    alike: bool
+    alike: bool = False
 
 
 def outward(
-    ways: Callable[[Sequence[int]], Iterable[Way]], start: Iterable[int], *, hops: int | None = None
+    ways: Ways, start: Iterable[int], *, hops: int | None = None, alike: Ways | None = None
 ) -> Iterator[list[Passage]]:
     """What is reached from `start`, without itself: in pieces of one distance each, by rising id, nearest first.
 
-    `ways` gives the steps from a wave of versions by rising end. It is read as the pieces are.
+    `ways` gives the steps from a wave of versions. It is read as the pieces are. `alike` gives those that are no hop.
     """
     wave = sorted(set(start))
     seen = set(wave)
     distance = 0
     while wave and (hops is None or distance < hops):
+        if alike is not None:
+            passed = _passed(alike, wave, seen, distance)
+            if passed:
+                yield passed
+                wave = sorted([*wave, *(passage.n for passage in passed)])
         distance += 1
         following: list[int] = []
         piece: list[Passage] = []
         for end, group in groupby(ways(wave), key=itemgetter(0)):
             if end in seen:
                 continue
-            taken = min(group, key=_shortest)
             seen.add(end)
             following.append(end)
-            piece.append(Passage(end, distance, taken.start, taken.alike))
+            piece.append(Passage(end, distance, min(way.start for way in group)))
             if len(piece) == PIECE:
                 yield piece
                 piece = []
@@ -77,5 +84,12 @@ def outward(
         wave = following
 
 
-def _shortest(way: Way) -> tuple[bool, int]:
-    return (way.alike, way.start)
+def _passed(alike: Ways, wave: Sequence[int], seen: set[int], distance: int) -> list[Passage]:
+    """What a wave leads to without a hop, and what that leads to."""
+    found: list[Passage] = []
+    while wave:
+        fresh = {way.end: way.start for way in reversed([*alike(wave)]) if way.end not in seen}
+        found += [Passage(end, distance, start, alike=True) for end, start in sorted(fresh.items())]
+        seen.update(fresh)
+        wave = sorted(fresh)
+    return found
