@@ -85,7 +85,7 @@ class _Play:
     def __init__(self, memory: Memory, scene: Scene) -> None:
         self.found: list[str] = []
         self._web = scene.web
-        self._naive = Naive(scene.web, scene.values)
+        self._naive = Naive(scene.web, scene.values, tainted=scene.tainted)
         self._world = Enacted(memory, scene.web, scene.values, tainted=scene.tainted)
         self._reader = Reader(memory, self._world.numbers, scene.web.scratch(self._naive.values))
         self._world.between = lambda: self._look("within a replay")

@@ -144,9 +144,19 @@ class Outcome(NamedTuple):
 class Naive:
     """Every version of a web, kept as plain values; what holds is asked of all of them, every time."""
 
-    def __init__(self, web: Web, values: Sequence[int], *, badly: Mapping[int, str] | None = None) -> None:
-        """`badly` are steps whose function answered something else at first."""
+    def __init__(
+        self,
+        web: Web,
+        values: Sequence[int],
+        *,
+        badly: Mapping[int, str] | None = None,
+        tainted: Collection[int] = (),
+    ) -> None:
+        """`badly` are steps whose function answered something else at first; `tainted` are sources that nobody vouches
+        for: that they say the same again settles nothing.
+        """
         self.web = web
+        self._tainted = frozenset(tainted)
         self.values = dict(enumerate(values))
         self.made: list[list[Made]] = []
         self.wrong: set[tuple[int, int]] = set()
@@ -187,7 +197,8 @@ class Naive:
         if (p, v) in self.wrong:
             return False
         form = normal_form(self.made[p][v - 1].text)
-        same = [w for w in range(v, len(self.made[p]) + 1) if normal_form(self.made[p][w - 1].text) == form]
+        later = [] if p in self._tainted else range(v + 1, len(self.made[p]) + 1)
+        same = [v, *(w for w in later if normal_form(self.made[p][w - 1].text) == form)]
         stands = same[-1]
         current = stands == len(self.made[p])
         return current and (p, stands) not in self.wrong and self.supported(p, stands)
