@@ -25,6 +25,7 @@ from memlineage.engine.generation import Generation, Generations
 from memlineage.engine.inputs import Limits
 from memlineage.engine.later import Later
 from memlineage.engine.outbox import Outbox
+from memlineage.engine.replay.recipes import RecipeBook
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
 from memlineage.errors import PolicyViolationError, StoreError
@@ -77,6 +78,7 @@ class Core:
         self.limits = limits
         self.search_memory = search_memory
         self.tools = ToolRegistry()
+        self.recipes = RecipeBook()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog(decision_log)
         self.later = Later()

@@ -228,10 +228,18 @@ class Refreshing:
         if silent is tool and time.monotonic() < until:
             return None
         try:
-            return _attempt(tool, unit)
+            return _attempt(tool, unit, self._parents(unit) if tool.takes_parents else ())
         except FutureTimeoutError:
             self._silent[tool.name] = (tool, time.monotonic() + _BACK_OFF_US / 1_000_000)
             return None
+
+    def _parents(self, unit: Unit) -> list[Unit]:
+        """What its parents are now, in their order."""
+        with self._core.read() as snapshot:
+            scope = Scope.of(unit.wall)
+            found = [snapshot.resolve(scope, link.target).n for link in _parents(unit) if link.role != Role.EXPOSED]
+            units = snapshot.units(found)
+        return [units[n] for n in found]
 
     def _write(self, acting: Acting, stale: Stale, value: Any) -> Unit | None:
         """The fresh value as a new version by the same tool, through the same enforcement; None if it is refused, and
@@ -314,14 +322,13 @@ def _expired(node: Node, snapshot: Snapshot) -> bool:
     return CauseKind.EXPIRED in (node.own, snapshot.shift.own.get(node.n))
 
 
-def _attempt(tool: Tool, unit: Unit) -> Any:
+def _attempt(tool: Tool, unit: Unit, parents: Sequence[Unit]) -> Any:
     """Call a tool on a thread of its own: whatever it raises is its own failure, and it cannot hang a reader. Raises
     `TimeoutError` if it does not answer in time.
     """
-    assert tool.refresh is not None
     pool = ThreadPoolExecutor(1, thread_name_prefix="memlineage-refresh")
     try:
-        call: Future[Any] = pool.submit(copy_context().run, tool.refresh, unit)
+        call: Future[Any] = pool.submit(copy_context().run, tool.fetch, unit, parents)
         failed = call.exception(timeout=_ANSWER_S)
     finally:
         pool.shutdown(wait=False)

@@ -5,9 +5,10 @@ Callables live in the process; what the store must know of a tool (its integrity
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,9 +16,10 @@ import msgspec
 from memlineage.errors import CapabilityError, InvalidInputError
 from memlineage.model.unit import Unit
 
-__all__ = ["Tool", "ToolRegistry"]
+__all__ = ["Refresh", "Tool", "ToolRegistry", "check_cost"]
 
-Refresh = Callable[[Unit], Any]
+Refresh = Callable[[Unit], Any] | Callable[[Unit, Sequence[Unit]], Any]
+"""Fetches a value again: of a unit, and, where it takes them, of what its parents are now."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +28,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: as in `tool:<name>`.
         run: called by `act` with the action's arguments.
-        refresh: called with an expired unit; returns text, or a mapping with content, confidence, timestamp,
-            metadata.
+        refresh: called with a unit that has expired or rests on what has changed, and, if it has a second required
+            parameter or one named `parents`, with what its parents are now, in their order; returns text, or a mapping
+            with content, confidence, timestamp, metadata.
         cost: what one refresh costs, in the unit of your budgets.
         backup: name of the tool that stands in when `refresh` fails.
         compensate: called with the action unit when what justified it has fallen.
@@ -40,9 +43,32 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     backup: str | None = None
     compensate: Callable[..., Any] | None = None
 
+    @property
+    def takes_parents(self) -> bool:
+        """Whether its `refresh` is to be told what the parents are now."""
+        return self.refresh is not None and _takes_parents(self.refresh)
 
-def _is_amount(cost: Any) -> bool:
-    return isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf
+    def fetch(self, unit: Unit, parents: Sequence[Unit]) -> Any:
+        """What it answers for a unit."""
+        assert self.refresh is not None
+        function: Callable[..., Any] = self.refresh
+        return function(unit, tuple(parents)) if self.takes_parents else function(unit)
+
+
+def check_cost(cost: Any, what: str) -> float:
+    """A cost that can be added up."""
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf:
+        return cost
+    raise InvalidInputError(f"cost={cost!r} of {what} is not a number >= 0")
+
+
+def _takes_parents(function: Callable[..., Any]) -> bool:
+    try:
+        given = list(inspect.signature(function).parameters.values())[1:2]
+    except (TypeError, ValueError):  # some built in functions do not say
+        return False
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(p.kind in by_place and (p.default is p.empty or p.name == "parents") for p in given)
 
 
 class ToolRegistry:
@@ -54,8 +80,7 @@ class ToolRegistry:
 
     def add(self, tool: Tool) -> None:
         """Register a tool."""
-        if not _is_amount(tool.cost):
-            raise InvalidInputError(f"cost={tool.cost!r} of tool {tool.name!r} is not a number >= 0")
+        check_cost(tool.cost, f"tool {tool.name!r}")
         with self._lock:
             self._tools[tool.name] = tool
 
