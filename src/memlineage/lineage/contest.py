@@ -1,8 +1,8 @@
 """Who holds a key, by which criterion, and when that is in doubt (semantics.md, section 10, "One current value").
 
-    order      integrity, authority, timestamp, seq: greatest holds
-    in doubt   a loser that says otherwise and was said later than the winner;
-               or one of another creator that says otherwise and is behind by seq alone
+order      integrity, authority, timestamp, seq: greatest holds
+in doubt   a loser that says otherwise and was said later than the winner;
+           or one of another creator that says otherwise and is behind by seq alone
 """
 
 from __future__ import annotations
