@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import shutil
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,9 @@ def open_memory(path: Path, vfs: str | None, *, after: timedelta = timedelta(min
         path, vfs=vfs, clock=lambda: START + after, **{"embedder": "lexical", "policies": [POLICY], **options}
     )
     for name in ("flight_api", "pay"):
-        memory.register_tool(name, lambda **_: "done", refresh=lambda _: "NH203 costs 700 USD")
+        memory.register_tool(
+            name, lambda **_: "done", refresh=lambda _: "NH203 costs 700 USD", compensate=lambda _: "undone"
+        )
     return memory
 
 
@@ -74,6 +76,19 @@ def fill(path: Path, *, signed: bool) -> Path:
         scope.store_many([f"note {n}" for n in range(5)])
         if signed:
             memory.checkpoint()
+    return path
+
+
+def fill_outbox(path: Path) -> Path:
+    """The same with an action whose grounds have fallen, and with an owner who has yet to be told."""
+    fill(path, signed=False)
+    with open_memory(path, None, after=timedelta(minutes=1), background=False) as memory:
+        scope = trip(memory)
+        acted(memory)
+        memory.subscribe(owner="user:alice")
+        scope.invalidate(unit(memory, "Destination is Kyoto"))
+        scope.restore(unit(memory, "Destination is Kyoto"))
+        scope.retract(unit(memory, "Destination is Kyoto"))
     return path
 
 
@@ -129,6 +144,24 @@ def acted(memory: ml.Memory) -> None:
     trip(memory).act("flight_api", {"to": "Kyoto"}, justification=[unit(memory, "Destination is Kyoto")])
 
 
+def listening(path: Path, vfs: str | None) -> ml.Memory:
+    memory = open_memory(path, vfs, background=False)
+    memory.subscribe(lambda _: None, name="user:alice")
+    return memory
+
+
+def compensated(memory: ml.Memory) -> None:
+    """What was begun before is not begun again."""
+    with suppress(ml.InvalidInputError):
+        trip(memory).compensate(unit(memory, "flight_api(to=Kyoto) -> done"))
+
+
+def compensated_once(memory: ml.Memory) -> bool:
+    with memory._core.database.reading() as connection:
+        sql = "SELECT count(DISTINCT u) FROM version WHERE content LIKE 'compensate:%'"
+        return int(connection.execute(sql).get) == 1
+
+
 WANTED = ("tea", "quiet", "a garden", "a view")
 
 
@@ -175,6 +208,7 @@ ACTS: dict[str, Act] = {
     "register": lambda m: m.register("tool:flight_api", level="UNTRUSTED"),
     "distrust": lambda m: m.distrust("tool:flight_api", reason="hacked"),
     "a refusal, written down": refused,
+    "subscribe": lambda m: m.subscribe(owner="user:bob"),
     "rotate_key": lambda m: m.rotate_key(),
     "load": loaded,
     "reload": lambda m: m.reload([POLICY, OTHER_POLICY]),
@@ -195,6 +229,7 @@ def cases(folder: Path) -> list[Case]:
     old.write_bytes(lzma.decompress(OLD.read_bytes()))
     rows = [Case(name=name, open=open_memory, act=act, source=signed, once=ONCE.get(name, _always))
             for name, act in ACTS.items()]  # fmt: skip
+    told = fill_outbox(folder / "told.db")
     late = partial(open_memory, after=timedelta(hours=5))
     return [
         *rows,
@@ -204,6 +239,11 @@ def cases(folder: Path) -> list[Case]:
         Case(name="get, with a refresh", open=partial(open_memory, after=timedelta(hours=2)), source=new,
              act=on(NH203, lambda s, u: s.get(u)), once=refreshed_once),
         Case(name="store, with the log written back", open=written_back, act=STORE, source=new, once=ONCE["store"]),
+        Case(name="invalidate, with an owner told", open=partial(open_memory, background=False), source=told,
+             act=ACTS["invalidate"]),
+        Case(name="deliver", open=listening, act=lambda m: m.deliver(), source=told),
+        Case(name="compensate", open=partial(open_memory, background=False), act=compensated, source=told,
+             once=compensated_once),
         Case(name="rebuild", open=open_memory, act=rebuilt, source=damaged(signed, "underived.db", _UNDERIVED),
              mends=True),
         Case(name="reembed", open=open_memory, act=lambda m: m.reembed(), mends=True,

@@ -29,8 +29,9 @@ WHOLE = "MEMLINEAGE_FAULT_TABLE"
 TRIALS = 4
 OTHERS = [
     "first checkpoint", "checkpoint", "store, after time has ended something", "get, with a refresh",
-    "store, with the log written back", "rebuild", "reembed", "close", "close, with decisions waiting", "first opening",
-    "opening with a new policy", "opening a file of format 1",
+    "store, with the log written back", "invalidate, with an owner told", "deliver", "compensate", "rebuild",
+    "reembed", "close", "close, with decisions waiting", "first opening", "opening with a new policy",
+    "opening a file of format 1",
 ]  # fmt: skip
 NAMES = [*ACTS, *OTHERS]
 GROUPS = [NAMES[start : start + 4] for start in range(0, len(NAMES), 4)]

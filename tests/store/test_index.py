@@ -108,7 +108,7 @@ def test_what_a_write_sees_of_itself_is_not_kept_when_it_rolls_back() -> None:
         before = seen_by(kept, memory)
         with suppress(GivenUpError), memory._core.write() as writer:
             _hang(memory, writer, root)
-            assert said(kept.view(writer.connection, writer._began))["down"] == {1: {3}, 2: set(), 3: set()}
+            assert said(kept.view(writer.connection, writer.began))["down"] == {1: {3}, 2: set(), 3: set()}
             assert said(kept.view(writer.connection))["down"] == {1: {3}, 2: set(), 3: set()}
             raise GivenUpError
         assert seen_by(kept, memory) == before
@@ -125,7 +125,7 @@ def test_an_index_made_inside_a_write_holds_only_what_was_committed() -> None:
         with suppress(GivenUpError), memory._core.write() as writer:
             _hang(memory, writer, root)
             writer.add_justification(1, [NewEdge(2, int(Role.DEPENDS), MICRO)], by="user:ann")
-            inside = said(kept.view(writer.connection, writer._began))
+            inside = said(kept.view(writer.connection, writer.began))
             assert (inside["down"], inside["late"][1]) == ({1: {3}, 2: {1}, 3: set()}, [[2]])
             raise GivenUpError
         assert seen_by(kept, memory) == said(from_tables(memory).structure)

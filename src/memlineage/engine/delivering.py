@@ -193,7 +193,7 @@ class Delivering:
             row = first_notice(connection, one.s, now_us)
             if row is None or not _ready(row, now_us):
                 return None
-            token = f"{os.getpid()}:{os.urandom(6).hex()}"
+            token = os.urandom(8).hex()
             connection.execute(QUERIES["lease_notice"], (row.o, token, now_us + LEASE_US))
         return row, token
 

@@ -92,8 +92,9 @@ def _act(
     connection: Connection, names: Names, seq: int, kind: EventKind, data: Mapping[str, Any], ref: str
 ) -> Iterator[str]:
     if kind == EventKind.WRITE:
-        creator = connection.execute("SELECT creator FROM version WHERE n = ?", (data["n"],)).get
-        yield f"{names.principal(creator)} wrote {ref}"
+        creator, what = connection.execute("SELECT creator, kind FROM version WHERE n = ?", (data["n"],)).get
+        if what != "verification":  # the word that was given is told by what it supports
+            yield f"{names.principal(creator)} wrote {ref}"
     elif kind == EventKind.CAUSE:
         reason = connection.execute(QUERIES["reason_of"], (data["n"], seq)).get
         by, what = names.principal(data["by"]), CauseKind(data["cause"]).label
@@ -101,6 +102,6 @@ def _act(
     elif kind == EventKind.LIFT:
         yield f"{names.principal(data['by'])} restored {ref}"
     elif kind == EventKind.JUSTIFY:
-        yield f"{names.principal(data['by'])} supported {ref}"
+        yield f"{names.principal(data['by'])} vouched for {ref}, or named what supports it"
     elif kind == EventKind.ENDORSE:
         yield f"{names.principal(data['by'])} endorsed {ref}"

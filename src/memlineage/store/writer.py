@@ -41,7 +41,8 @@ class Writer:
     """Writes to one connection inside one transaction. `now_us` never goes back behind the last event.
 
     `actor` is who was authenticated; acts record it beside `by`, which is a claim. `index` is the lineage in arrays,
-    for what reaches far. `first` is the integer id of the first version written in this transaction, None so far.
+    for what reaches far. `began` is the last event before this transaction, `first` the integer id of the first version
+    written in it, None so far.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Writer:
         self.now_us = max(now_us, self.numbers.last_us)
         self._quorum = quorum
         self._index = index
-        self._began = self.numbers.seq
+        self.began = self.numbers.seq
         self.first: int | None = None
         self._graph: StoreGraph | None = None
         self._touched_units: set[int] = set()
@@ -78,18 +79,13 @@ class Writer:
         """The connection, whose tables have all that was written in this transaction."""
         return self.rows.written()
 
-    @property
-    def began(self) -> int:
-        """The last event before this transaction."""
-        return self._began
-
     def graph(self) -> StoreGraph:
         """The lineage as this transaction sees it now; the same one until what it may have read has changed."""
         connection = self.connection
         if self._graph is None:
             self._graph = StoreGraph(
                 connection, self.names, self.states,
-                quorum=self._quorum, index=self._index, committed=self._began,
+                quorum=self._quorum, index=self._index, committed=self.began,
             )  # fmt: skip
         return self._graph
 
