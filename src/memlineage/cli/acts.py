@@ -140,7 +140,10 @@ def _still_held(unit: Unit) -> tuple[str, ...]:
 def consequences(scope: Scope, done: Consequences, besides: Sequence[str] = ()) -> Answer:
     """The version acted upon, everything whose status changed with it, and what is to be said besides."""
     told = _told(scope, done)
-    data = {"unit": done.unit, "changed": done.changed, "count": done.count, "actions": done.actions}
+    data = {
+        "unit": done.unit, "changed": done.changed, "count": done.count, "actions": done.actions,
+        "compensated": done.compensated,
+    }  # fmt: skip
     return Answer(data=data, show=lambda: _changed(done, told, besides))
 
 
@@ -175,7 +178,11 @@ def _changed(done: Consequences, told: dict[Ref, Unit], besides: Sequence[str]) 
     if done.count > _SHOWN:
         yield words(f"… and {done.count - _SHOWN} more; --json lists the first thousand.", "dim")
     if done.actions:
-        yield words(f"Actions already taken among them: {len(done.actions)}. They may want compensation.", "magenta")
+        undone = f", undone {len(done.compensated)}" if done.compensated else ""
+        yield words(
+            f"Actions already taken among them: {len(done.actions)}{undone}. They may want compensation: memlineage "
+            "compensations", "magenta"
+        )  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:

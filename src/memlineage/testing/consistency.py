@@ -104,6 +104,7 @@ def _side_tables(connection: Connection, tables: Tables) -> Iterator[str]:
         for (n,) in connection.execute(f"SELECT n FROM {table}"):
             if n not in tables.versions:
                 yield f"{table}: version n={n} is not there"
+    yield from _told(connection, tables)
     used = {row.context for row in tables.versions.values()} - {None}
     kept = dict(fetch(connection, "SELECT hash, body FROM context"))
     yield from (f"context {digest.hex()}: no version names it" for digest in kept.keys() - used)
@@ -112,6 +113,21 @@ def _side_tables(connection: Connection, tables: Tables) -> Iterator[str]:
     for key, action, effect, body in connection.execute("SELECT id, action, effect, body FROM decision"):
         if _labels(body) != (key, action, effect):
             yield f"decision {key}: its columns are not those of its body"
+
+
+def _told(connection: Connection, tables: Tables) -> Iterator[str]:
+    """Who has subscribed, and what waits for them."""
+    subscribed = dict(fetch(connection, "SELECT s, owner FROM subscription"))
+    principals = {p for (p,) in connection.execute("SELECT p FROM principal")}
+    yield from (
+        f"subscription {s}: its owner is not there" for s, p in subscribed.items() if p not in {None, *principals}
+    )
+    last = connection.execute("SELECT coalesce(max(seq), 0) FROM event").get
+    for o, s, seq, numbers in connection.execute("SELECT o, s, seq, n FROM notice"):
+        if s not in subscribed or seq > last:
+            yield f"notice {o}: its subscription or its event is not there"
+        elif not set(orjson.loads(numbers)) <= tables.versions.keys():
+            yield f"notice {o}: a version that it tells of is not there"
 
 
 def _labels(body: bytes) -> tuple[object, ...] | None:
