@@ -23,6 +23,7 @@ from memlineage.engine.options import StoreOptions
 from memlineage.engine.owners import Owners
 from memlineage.engine.plans import Plans
 from memlineage.engine.refreshing import Refreshing
+from memlineage.engine.replay.running import Replaying
 from memlineage.engine.tracking import implied_parents
 from memlineage.engine.writing import Writing
 from memlineage.errors import InvalidInputError
@@ -54,6 +55,7 @@ class Parts:
         self.refreshing = Refreshing(core, self.enforcement, self.writing)
         self.gate = Gate(core, self.enforcement, self.writing)
         self.explaining = Explaining(core, self.enforcement, self.refreshing)
+        self.replaying = Replaying(core, self.enforcement, self.writing)
         self.afterwards = Afterwards(core, self.enforcement, self.refreshing)
         self.chains = Chains(core, self.enforcement, self.refreshing)
         self.plans = Plans(core, self.enforcement)

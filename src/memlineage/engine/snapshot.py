@@ -125,6 +125,10 @@ class Snapshot:
         """See `resolve`."""
         return resolve(self.connection, self.names, scope, target)
 
+    def resolve_anywhere(self, ref: Ref) -> int:
+        """The integer id of a version that the engine itself names, in whatever walls."""
+        return resolve(self.connection, self.names, None, Target(*ref)).n
+
     def units(self, wanted: Collection[int]) -> dict[int, Unit]:
         """Units by integer id, in the order asked."""
         return read_units(self.connection, self.names, self.states, wanted, self.shift, self.masks)

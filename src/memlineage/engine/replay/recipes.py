@@ -158,8 +158,8 @@ def _kept(value: Any, name: str) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) and not key.startswith("$") for key in value):
         return {key: _kept(item, name) for key, item in value.items()}
     raise InvalidInputError(
-        f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it units, text, numbers, lists, or "
-        "mappings whose names do not begin with $"
+        f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it units, text, "
+        "numbers, lists, or mappings whose names do not begin with $"
     )
 
 
