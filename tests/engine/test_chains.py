@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,10 @@ from tests.support import Clock, contents, open_memory
 
 import memlineage as ml
 from memlineage.engine.frames import task_root
+from memlineage.engine.inputs import parse_target
+from memlineage.engine.ways import around
+from memlineage.lineage.nearness import nearness
+from memlineage.lineage.paths import distances
 
 ROLES = ["depends", "exposed", "argument", "summarises"]
 SECRET = {"rules": [{"name": "secret", "on": "read", "action": "deny", "target": {"tags": ["secret"]}}]}
@@ -370,6 +375,24 @@ def test_a_small_answer_does_not_read_a_large_family(memory: ml.Memory, trip: ml
     assert len(trip.forward(hub, limit=5000)) == 3000
     assert len(trip.forward(hub, "item 2999", limit=1).links) == 1
     assert trip.forward(hub, "item 2999", limit=1).links[0].unit.content == "item 2999"
+
+
+def test_nearness_to_a_focus_behind_a_hub_is_exact(memory: ml.Memory, trip: ml.Scope) -> None:
+    hub = trip.store("hub of tea", creator="user:alice")
+    below = trip.store_many(
+        [{"content": f"tea {n}", "creator": "tool:x", "depends_on": [hub]} for n in range(1200)]
+    )  # fmt: skip
+    deep = trip.store("tea far below", creator="tool:x", depends_on=[below[3]])
+    trip.store("tea elsewhere", creator="tool:x")
+    scores = trip.retrieve("tea", focus=below[0], limit=500).scores
+    told = {ref: round(-math.log(score.affinity), 6) for ref, score in scores.items() if score.affinity}
+    expected = {below[0].ref: 0, hub.ref: 1, deep.ref: 3, **{unit.ref: 2 for unit in below[1:]}}
+    assert told.items() <= expected.items()
+    assert len(told) > 100
+    with memory._core.read() as snapshot:
+        numbers = [snapshot.resolve(trip._acting.scope, parse_target(unit)).n for unit in (below[0], hub, deep)]
+        everything = distances(snapshot.graph, numbers[:1])
+        assert nearness(around(snapshot), numbers[:1], list(everything)) == everything
 
 
 def test_a_wide_level_is_read_at_once_and_gives_the_same(trip: ml.Scope) -> None:

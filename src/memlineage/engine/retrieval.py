@@ -24,7 +24,9 @@ from memlineage.engine.refreshing import Refreshing, Stale
 from memlineage.engine.results import Page, Withheld
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.unchanged import WhileUnchanged
+from memlineage.engine.ways import around
 from memlineage.errors import InvalidInputError
+from memlineage.lineage.nearness import nearness
 from memlineage.lineage.paths import distances
 from memlineage.model.content import check_text
 from memlineage.model.ids import Ref
@@ -207,8 +209,11 @@ class _Run:
         if not self._query.focus:
             return None
         focus = [self._snapshot.resolve(self._acting.scope, target).n for target in self._query.focus]
-        reach = distances(self._snapshot.graph, focus)
-        return np.array([reach.get(n, np.inf) for n in numbers.tolist()], dtype=np.float64)
+        wanted = numbers.tolist()
+        hops = nearness(around(self._snapshot), focus, wanted)
+        if hops is None:
+            hops = distances(self._snapshot.graph, focus)
+        return np.array([hops.get(n, np.inf) for n in wanted], dtype=np.float64)
 
     def _ages(self, places: Places) -> NDArray[np.int64]:
         return np.maximum(self._snapshot.now_us - places.recorded_us, 0)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from memlineage.engine.snapshot import Snapshot
+from memlineage.lineage.nearness import Neighbours
 from memlineage.lineage.outward import Way, Ways
 from memlineage.model.unit import Role
 from memlineage.store.database import Connection, fetch, ids
 from memlineage.store.sql import QUERIES
 
-__all__ = ["back", "either_way", "forward", "replacing", "said_the_same"]
+__all__ = ["around", "back", "either_way", "forward", "replacing", "said_the_same"]
 
 _FEW: Final = 256
 """With more versions than these in a wave, its steps are read with one query instead of a query each."""
+_HUB: Final = 1_000
+"""With more children than these, a version is a hub."""
 _FIRST: Final = 64
 _MOST: Final = 4_096
 
@@ -65,6 +68,22 @@ def replacing(snapshot: Snapshot) -> Ways:
         return sorted(Way(current, n) for n, current in rows)
 
     return ways
+
+
+def around(snapshot: Snapshot) -> Neighbours:
+    """Whatever is one hop away, of versions that are no hubs."""
+
+    def neighbours(wave: Collection[int]) -> Mapping[int, set[int]] | None:
+        if snapshot.connection.execute(QUERIES["any_hub"], (ids(wave), _HUB)).get:
+            return None
+        found: dict[int, set[int]] = {n: set() for n in wave}
+        for hop in snapshot.graph.parents(wave):
+            found[hop.child].add(hop.parent)
+        for hop in snapshot.graph.children(wave):
+            found[hop.parent].add(hop.child)
+        return found
+
+    return neighbours
 
 
 def _down(connection: Connection, wave: Sequence[int], roles: Collection[Role]) -> Iterable[Way]:

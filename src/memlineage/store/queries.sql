@@ -61,6 +61,10 @@ SELECT e.child, e.parent, e.justification, e.role, e.weight FROM carray(?1) c JO
 -- name: ways_down  (children of these, over roles whose bits are set)
 SELECT DISTINCT e.child, e.parent FROM carray(?1) c JOIN edge e ON e.parent = c.value WHERE (1 << e.role) & ?2;
 
+-- name: any_hub  (whether one of these has more than so many edges down)
+SELECT EXISTS (SELECT 1 FROM carray(?1) c
+               WHERE EXISTS (SELECT 1 FROM edge e WHERE e.parent = c.value LIMIT 1 OFFSET ?2));
+
 -- name: children_after  (the same of one version, a page at a time)
 SELECT DISTINCT e.child FROM edge e WHERE e.parent = ?1 AND e.child > ?2 AND (1 << e.role) & ?3
 ORDER BY e.child LIMIT ?4;
