@@ -29,7 +29,7 @@ from memlineage.model.unit import Edge, Role, Unit
 from memlineage.store.database import fetch
 from memlineage.store.sql import QUERIES
 
-__all__ = ["Affected", "Made", "Model", "Planner", "Source"]
+__all__ = ["Affected", "Made", "Model", "Planner", "Source", "Turn"]
 
 Model = Callable[[ModelStep], Any]
 _DOWN = frozenset({Status.PENDING, Status.CONTAMINATED, Status.EXPIRED, Status.INVALID})
@@ -109,6 +109,20 @@ class Affected(msgspec.Struct, frozen=True):
         return tuple(source.unit for source in self.sources if source.edge.role in _INPUTS)
 
 
+class Turn(msgspec.Struct, frozen=True):
+    """A unit whose turn comes.
+
+    Attributes:
+        unit: as it was planned.
+        after: integer ids of what has its turn before.
+        n: its own.
+    """
+
+    unit: Unit
+    after: tuple[int, ...]
+    n: int
+
+
 class Planner:
     """Plans in one snapshot, for whoever acts."""
 
@@ -119,26 +133,40 @@ class Planner:
         self._model = model
 
     def plan(self, targets: Sequence[Target] | None) -> tuple[ReplayPlan, list[int]]:
-        """The plan, and the integer ids of its steps in order."""
+        """The plan, and the integer ids of everything that is affected, in order: what comes out as it was may give
+        back what the plan has to leave out.
+        """
         affected = self.affected(targets)
-        able = {n: item for n, item in affected.items() if not item.needs_person}
-        ordered, around = in_order({n: item.inputs for n, item in able.items()})
+        ordered, around = in_order({n: item.inputs for n, item in affected.items()})
         going: dict[int, Affected] = {}
-        waiting = [(able[n].unit.ref, "what it rests on is made from it") for n in around]
+        waiting = [(affected[n].unit.ref, "what it rests on is made from it") for n in around]
+        needs = []
         for n in ordered:
-            held = able[n].held_up(going)
-            if not held:
-                going[n] = able[n]
+            item = affected[n]
+            held = item.held_up(going)
+            if item.needs_person:
+                needs.append((item.unit.ref, item.needs_person))
+            elif held:
+                waiting.append((item.unit.ref, held))
             else:
-                waiting.append((able[n].unit.ref, held))
-        steps = tuple(self._step(item, going) for item in going.values())
-        needs = [(item.unit.ref, item.needs_person) for item in affected.values() if item.needs_person]
+                going[n] = item
+        steps = tuple(self.step(item, going) for item in going.values())
         plan = ReplayPlan(
             steps=steps, cost=sum(step.cost for step in steps), needs_person=tuple(needs), waiting=tuple(waiting)
         )
-        return plan, list(going)
+        return plan, ordered
 
-    def _step(self, item: Affected, going: Collection[int]) -> ReplayStep:
+    def turns(self, numbers: Sequence[int]) -> list[Turn]:
+        """Who is looked at in this order, and after whom."""
+        among = set(numbers)
+        units = self._snapshot.units(numbers)
+        return [
+            Turn(units[n], tuple(m for m in self.look_at(n, units[n]).inputs if m in among and m != n), n)
+            for n in numbers
+        ]
+
+    def step(self, item: Affected, going: Collection[int]) -> ReplayStep:
+        """One unit as a step of a plan that makes these versions."""
         node = self._snapshot.graph.node(item.n)
         failed = self._snapshot.connection.execute("SELECT error FROM failure WHERE u = ?", (node.unit,)).get
         return ReplayStep(
@@ -182,13 +210,10 @@ class Planner:
     def look_at(self, n: int, unit: Unit) -> Affected:
         """How one unit is made, and from what."""
         made = self.maker(unit)
-        if made.why:
-            return Affected(n, unit, made)
         used = set() if made.call is None else set(made.call.used)
         edges = [e for e in unit.lineage.dependencies if e.justification == 0 and e.role is not Role.REVISES]
         sources, why = [], ""
-        for edge in edges:
-            before = self._snapshot.resolve_anywhere(edge.parent)
+        for before, edge in self._by_unit(edges):
             now = self._in_place_of(before)
             stands = self._snapshot.unit(now)
             needed = edge.strong and str(edge.parent) not in used
@@ -198,6 +223,13 @@ class Planner:
                 why = why or f"{stands.ref}, which replaced {edge.parent}, is itself made from it"
             sources.append(Source(edge, now, stands, needed))
         return Affected(n, unit, made, tuple(sources), why or self._lost_argument(made, sources))
+
+    def _by_unit(self, edges: Iterable[Edge]) -> list[tuple[int, Edge]]:
+        """Parents in the order in which their units were first written: the same for every version of what rests on
+        them, whichever of them was replaced since.
+        """
+        numbered = [(self._snapshot.resolve_anywhere(edge.parent), edge) for edge in edges]
+        return sorted(numbered, key=lambda pair: self._snapshot.graph.node(pair[0]).unit)
 
     def _lost_argument(self, made: Made, sources: Iterable[Source]) -> str:
         """A recipe's argument that came from a unit as plain text cannot be replaced by what that unit says now."""

@@ -10,7 +10,7 @@ import msgspec
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
 
-__all__ = ["ModelStep", "ReplayPlan", "ReplayReport", "ReplayStep"]
+__all__ = ["ModelStep", "ReplayPlan", "ReplayReport", "ReplayStep", "Told"]
 
 Told = tuple[Ref, str]
 """A version, and why, in words."""

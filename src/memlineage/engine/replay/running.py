@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any, Final
@@ -23,9 +23,9 @@ from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.frames import Frame, current
 from memlineage.engine.inputs import Draft, Link, Target, draft
 from memlineage.engine.replay.leases import Leases
-from memlineage.engine.replay.planning import Affected, Model, Planner, Source
+from memlineage.engine.replay.planning import Affected, Model, Planner, Source, Turn
 from memlineage.engine.replay.recipes import Call, Input, Recipe, awaited, result_fields
-from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayReport
+from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayReport, Told
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
 from memlineage.errors import ConflictError, MemLineageError
@@ -130,11 +130,13 @@ class Replaying:
         return self.carry_out(acting, plan, numbers, options)
 
     def carry_out(self, acting: Acting, plan: ReplayPlan, numbers: Sequence[int], options: Options) -> ReplayReport:
-        """Make again what a plan names, whose steps have these integer ids."""
+        """Make again what is needed of these versions, in this order."""
+        with self._core.read() as snapshot:
+            turns = Planner(self._core, snapshot, acting, options.model).turns(numbers)
         leases = Leases(self._core)
         run = _Run(self._core, self._enforcement, self._writing, acting, options, leases)
         try:
-            outcomes = run.all(plan, numbers)
+            outcomes = run.all(turns)
         finally:
             leases.end()
         report = run.report(plan, outcomes)
@@ -170,32 +172,31 @@ class _Run:
         self._answers: dict[str, _Answer] = {}
         self._asking: dict[str, threading.Lock] = {}
 
-    def all(self, plan: ReplayPlan, numbers: Sequence[int]) -> list[_Outcome]:
-        """The outcome of each step, in the order of the plan."""
-        if self._options.workers == 1:
-            outcomes = []
-            for place, (n, step) in enumerate(zip(numbers, plan.steps, strict=True)):
-                outcomes.append(self._one(n, step.unit))
-                self._tell(place + 1, len(plan.steps), outcomes[-1])
-            return outcomes
-        return self._side_by_side(plan, numbers)
+    def all(self, turns: Sequence[Turn]) -> list[_Outcome]:
+        """The outcome of each turn, in order."""
+        if self._options.workers > 1:
+            return self._side_by_side(turns)
+        outcomes = []
+        for turn in turns:
+            outcomes.append(self._one(turn.unit))
+            self._tell(len(outcomes), len(turns), outcomes[-1])
+        return outcomes
 
-    def _side_by_side(self, plan: ReplayPlan, numbers: Sequence[int]) -> list[_Outcome]:
-        """Each step as soon as those before it are done."""
-        found: dict[Ref, _Outcome] = {}
-        left = {step.ref: (n, step) for n, step in zip(numbers, plan.steps, strict=True)}
-        doing: dict[Future[_Outcome], Ref] = {}
+    def _side_by_side(self, turns: Sequence[Turn]) -> list[_Outcome]:
+        """Each as soon as those before it are done."""
+        found: dict[int, _Outcome] = {}
+        left = {turn.n: turn for turn in turns}
+        doing: dict[Future[_Outcome], int] = {}
         with ThreadPoolExecutor(self._options.workers, thread_name_prefix="memlineage-replay") as pool:
             while left or doing:
-                for ref, (n, step) in list(left.items()):
-                    if all(before in found for before in step.after):
-                        del left[ref]
-                        doing[pool.submit(copy_context().run, self._one, n, step.unit)] = ref
+                for turn in [turn for turn in left.values() if found.keys() >= set(turn.after)]:
+                    del left[turn.n]
+                    doing[pool.submit(copy_context().run, self._one, turn.unit)] = turn.n
                 done, _ = wait(doing, return_when=FIRST_COMPLETED)
                 for future in done:
                     found[doing.pop(future)] = future.result()
-                    self._tell(len(found), len(plan.steps), future.result())
-        return [found[step.ref] for step in plan.steps]
+                    self._tell(len(found), len(turns), future.result())
+        return [found[turn.n] for turn in turns]
 
     def _tell(self, done: int, of: int, outcome: _Outcome) -> None:
         if self._options.progress is not None:
@@ -207,12 +208,13 @@ class _Run:
         for outcome in outcomes:
             of.setdefault(outcome.what, []).append(outcome)
         told = {what: tuple((one.ref, one.why) for one in some) for what, some in of.items()}
+        seen = {one.ref.id for some in of.values() for one in some}
         return ReplayReport(
             ran=tuple(one.ref for one in of.get("ran", ())),
             kept=tuple(one.ref for one in of.get("kept", ())),
             failed=told.get("failed", ()),
-            needs_person=(*plan.needs_person, *told.get("person", ())),
-            waiting=(*plan.waiting, *told.get("waiting", ())),
+            needs_person=(*_beyond(plan.needs_person, seen), *told.get("person", ())),
+            waiting=(*_beyond(plan.waiting, seen), *told.get("waiting", ())),
             not_afforded=tuple(one.ref for one in of.get("dear", ())),
             verify=plan.verify,
             cost=self._spent,
@@ -221,7 +223,7 @@ class _Run:
 
     # One step --------------------------------------------------------------------------------------------------
 
-    def _one(self, n: int, planned: Unit) -> _Outcome:
+    def _one(self, planned: Unit) -> _Outcome:
         """One step, as things are now; whoever else is at it is waited for."""
         while True:
             with self._core.read() as snapshot:
@@ -416,6 +418,11 @@ class _Run:
         return msgspec.structs.replace(
             made, links=_links(item, answer.used), context=context if made.context is None else made.context
         )
+
+
+def _beyond(told: Iterable[Told], seen: Collection[str]) -> list[Told]:
+    """What a plan says of units that had no turn."""
+    return [(ref, why) for ref, why in told if ref.id not in seen]
 
 
 def _as_fields(result: Any) -> dict[str, Any]:
