@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -487,3 +488,43 @@ def test_a_rule_in_async_mode_tells_instead_of_holding_back() -> None:
         memory.deliver()
         assert [(notice.kind, notice.refs) for notice in told] == [("policy", (page.ref,))]
         assert memory.scope(user="alice").get(page).status is ml.Status.ACTIVE
+
+
+# What may be called from anywhere ------------------------------------------------------------------------------------
+
+
+def test_a_handler_may_be_a_coroutine_function(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def main() -> None:
+        async def tell(notice: ml.Notice) -> None:
+            told.append(notice.kind.value)
+
+        async with ml.AsyncMemory.open(tmp_path / "m.db", embedder="lexical", background=False) as memory:
+            trip = memory.scope(user="alice")
+            await memory.subscribe(tell, owner="user:alice")
+            fact = await trip.store("x", creator="tool:a")
+            await trip.invalidate(fact)
+            assert await memory.deliver() == ml.Delivered(delivered=1)
+
+    asyncio.run(main())
+    assert told == ["invalidated"]
+
+
+def test_why_tells_what_the_owner_s_subscription_changes(priced: SimpleNamespace) -> None:
+    ahead = lambda: priced.trip.why(priced.price).decision  # noqa: E731
+    assert ahead().effect is ml.Effect.DENY
+    priced.memory.subscribe(owner="user:alice")
+    assert ahead().allowed
+
+
+def test_nobody_subscribed_means_nothing_is_read_of_subscriptions_by_the_next_write(world: SimpleNamespace) -> None:
+    world.memory.unsubscribe("user:alice")
+    world.trip.store("one")
+    statements: list[str] = []
+    writer = world.memory._core.database._writer
+    writer.trace_v2(1, lambda event: statements.append(event["sql"]))
+    world.trip.store("two")
+    writer.trace_v2(0, None)
+    assert statements
+    assert not [sql for sql in statements if "subscription" in sql or "notice" in sql]

@@ -126,7 +126,13 @@ class Delivering:
                 for one in subscribed(connection):
                     if one.name in self._handlers:
                         connection.execute(QUERIES["try_notices_again"], (one.s, ATTEMPTS, now_us))
-        done = self._all(limit)
+        try:
+            done = self._all(limit)
+        except StoreError as error:
+            raise StoreError(
+                f"delivery stopped ({error.__cause__ or error}): what was told stays told, and what was being told is "
+                "told once more; look at the disk, then try again"
+            ) from error
         with self._core.database.reading() as connection:
             left = connection.execute("SELECT count(*) FROM notice").get
         return Delivered(delivered=done["delivered"], failed=done["failed"], waiting=left)
