@@ -101,6 +101,14 @@ def test_values_that_are_equal_are_no_conflict(trip: ml.Scope) -> None:
     assert (trip.conflicts(), trip.resolve(twin).how) == ((), "nothing")
 
 
+def test_what_says_the_same_as_the_winner_has_not_lost_to_it(trip: ml.Scope, clock: Clock) -> None:
+    nara = trip.store("Nara", **KEY)
+    trip.store("Kyoto", creator="tool:mail", **KEY)
+    clock.advance(hours=1)
+    kyoto = trip.store("Kyoto", **KEY)
+    assert [(found.winner, found.losers) for found in trip.conflicts()] == [(kyoto, (trip.get(nara),))]
+
+
 def test_subject_and_key_choose_and_those_in_doubt_come_first(trip: ml.Scope, clock: Clock) -> None:
     for subject, key in (("trip", "hotel"), ("trip", "flight"), ("home", "city")):
         trip.store("one", subject=subject, key=key)
@@ -165,7 +173,8 @@ def test_what_agents_keep_to_themselves_is_in_conflict_for_them_only(memory: ml.
     mine.store("Kyoto", visibility="agent", **KEY)
     clock.advance(hours=1)
     mine.store("Osaka", visibility="agent", creator="tool:mail", **KEY)
-    assert (len(mine.conflicts()), memory.scope(user="alice", agent="critic").conflicts()) == (1, ())
+    theirs = memory.scope(user="alice", agent="critic").conflicts()
+    assert (len(mine.conflicts()), theirs, theirs.withheld) == (1, (), ())
     done = mine.resolve(ask(mine), 2)
     assert (done.unit.visibility.value, contents(mine.list())) == ("agent", ["Osaka"])
 
