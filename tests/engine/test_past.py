@@ -17,7 +17,8 @@ from memlineage.model.principal import HOST
 from memlineage.model.state import CauseKind
 
 READS = {
-    "actor", "count", "context", "diff", "explain", "get", "history", "impact", "list", "retrieve", "trace", "why",
+    "acting_as", "actor", "backtrace", "build_context", "compensations", "conflicts", "context", "count", "explain",
+    "forward", "get", "history", "impact", "list", "nearest", "plan_steps", "retrieve", "trace", "why",
 }  # fmt: skip
 
 
@@ -104,6 +105,32 @@ def test_what_had_run_out_by_then_counts_as_expired(memory: ml.Memory, trip: ml.
     assert trip.get(voucher, as_of=clock.now).status is ml.Status.ACTIVE
 
 
+def test_whatever_reads_reads_the_past(memory: ml.Memory, trip: ml.Scope, clock: Clock) -> None:
+    city = trip.store("Destination is Kyoto", subject="trip", key="destination")
+    hotel = trip.store("Ryokan Aoi in Kyoto", creator="tool:hotel_api", depends_on=[city], context={"prompt": "find"})
+    plan = trip.store("Stay at Ryokan Aoi", creator="tool:planner", depends_on=[hotel])
+    at = clock.advance(hours=1)
+    clock.advance(hours=1)
+    trip.update(city, "Destination is Osaka")
+    trip.invalidate(hotel)
+    scope = then(memory, at)
+    with nothing_written(memory):
+        assert [link.unit.content for link in scope.backtrace(plan).links] == [
+            "Ryokan Aoi in Kyoto", "Destination is Kyoto",
+        ]  # fmt: skip
+        assert [link.unit.content for link in scope.forward(city).links] == [
+            "Ryokan Aoi in Kyoto",
+            "Stay at Ryokan Aoi",
+        ]
+        assert "Osaka" not in scope.build_context("where?", focus=plan).text
+        assert "Destination is Kyoto" in scope.build_context("where?", focus=plan).text
+        assert scope.context(hotel) == {"prompt": "find"}
+        assert tuple(scope.conflicts()) == ()
+        assert contents(scope.history(city)) == ["Destination is Kyoto"]
+        assert scope.why(city).why is not None
+        assert scope.count() == 3
+
+
 # Nothing is written, nothing runs ----------------------------------------------------------------------------------
 
 
@@ -129,6 +156,8 @@ def test_every_verb_reads_or_is_refused(memory: ml.Memory, trip: ml.Scope, clock
             with pytest.raises(ml.CapabilityError, match="as it was at 2026-03-01T10:00:00"):
                 verb()
             assert name not in READS
+        refused = {name for name in dir(scope) if getattr(type(scope), name, None) is type(scope)._no}
+        assert {name for name in dir(ml.Scope) if name[0] != "_"} <= READS | {*tried, *refused, "diff"}
         with pytest.raises(ml.CapabilityError, match="already"):
             scope.diff(START, clock.now)
         with pytest.raises(ml.CapabilityError, match="already"):
@@ -471,3 +500,91 @@ def test_a_difference_after_years_of_policy_is_by_the_rules_of_each_instant(cloc
         memory.reload(rules)
         assert trip.get(mail, as_of=first).integrity is ml.Integrity.UNTRUSTED
         assert trip.get(mail, as_of=clock.now).integrity is ml.Integrity.TRUSTED
+
+
+@pytest.mark.parametrize("forgiving_first", [True, False])
+def test_a_budget_forgives_no_more_than_staleness(clock: Clock, forgiving_first: bool) -> None:
+    age: Any = [{"type": "time_since", "memory_field": "lineage.timestamp"}, ">", 3600]
+    stale = {
+        "name": "fresh", "on": "read", "target": {"creators": ["tool:rates"]}, "condition": age, "severity": "soft",
+        "weight": 0.2, "action": "deactivate_and_trigger_refresh",
+    }  # fmt: skip
+    never = {"name": "never", "on": "read", "target": {"creators": ["tool:rates"]}, "action": "deny"}
+    first, second = (stale, never) if forgiving_first else (never, stale)
+    with open_memory(clock=clock, policies=[{"memlineage": 1, "rules": [first]}]) as memory:
+        trip = memory.scope(user="alice")
+        trip.store("1 EUR is 170 JPY", creator="tool:rates")
+        at = clock.advance(hours=2)
+        cheap = ml.Budget(max_cost=0, min_score=0)
+        live = trip.retrieve("EUR JPY", budget=cheap)
+        assert contents(live.units) == (["1 EUR is 170 JPY"] if forgiving_first else [])
+        assert contents(trip.retrieve("EUR JPY", budget=cheap, as_of=at).units) == contents(live.units)
+        clock.advance(hours=1)
+        memory.reload([{"memlineage": 1, "rules": [second]}])
+        assert trip.retrieve("EUR JPY", budget=cheap, as_of=at).units == ()
+        memory.reload([{"memlineage": 1, "rules": [stale]}])
+        found = trip.retrieve("EUR JPY", budget=cheap, as_of=at)
+        assert contents(found.units) == (["1 EUR is 170 JPY"] if forgiving_first else [])
+        assert all(unit.flags for unit in found.units)
+
+
+def test_what_could_not_be_read_at_either_instant_is_no_difference_that_is_told(clock: Clock) -> None:
+    with open_memory(clock=clock, policies=[{"memlineage": 1, "rules": [SECRET]}]) as memory:
+        trip = memory.scope(user="alice")
+        code = trip.store("The code is 1234", tags=["secret"])
+        first = clock.advance(hours=1)
+        clock.advance(hours=1)
+        memory.reload([])
+        trip.invalidate(code)
+        assert trip.get(code, as_of=clock.now).content == "The code is 1234"
+        for found in (trip.diff(first, clock.now), trip.diff(clock.now, first), memory.diff(first, clock.now)):
+            assert (found.statuses, found.hidden, list(found.shown)) == ((), 1, [])
+
+
+def test_a_difference_stays_within_an_agents_own_walls(memory: ml.Memory, clock: Clock) -> None:
+    planner = memory.scope(user="alice", agent="planner")
+    note = planner.store("A note of my own", visibility="agent")
+    first = clock.advance(hours=1)
+    clock.advance(hours=1)
+    planner.retract(note)
+    assert len(planner.diff(first, clock.now).statuses) == 1
+    for other in (memory.scope(user="alice", agent="scout"), memory.scope(user="alice")):
+        assert not other.diff(first, clock.now)
+        assert not other.diff(START - timedelta(1), first)
+
+
+def test_an_act_that_was_taken_back_explains_nothing(memory: ml.Memory, trip: ml.Scope, clock: Clock) -> None:
+    city = trip.store("Destination is Kyoto")
+    first = clock.advance(hours=1)
+    clock.advance(hours=1)
+    trip.retract(city, reason="not sure")
+    trip.invalidate(city, reason="wrong")
+    trip.restore(city, cause="invalid")
+    [change] = trip.diff(first, clock.now).statuses
+    assert change.reason == "retracted by user:alice: not sure"
+
+
+def test_what_a_quorum_raised_was_raised_then_and_only_then(clock: Clock) -> None:
+    quorum = {"memlineage": 1, "layer": "global", "rules": [{"name": "two", "quorum": 2}]}
+    with open_memory(clock=clock, policies=[quorum]) as memory:
+        trip = memory.scope(user="alice")
+        page = trip.store("A page", creator="external:page")
+        rumour = trip.store("Gate 1", creator="tool:desk", depends_on={page: 0.2})
+        plan = trip.store("Go to gate 1", creator="tool:planner", depends_on=[rumour])
+        instants = [(clock.advance(hours=1), "UNTRUSTED")]
+        clock.advance(hours=1)
+        seen = [trip.store(f"Seen by {name}", creator=f"tool:{name}") for name in ("radar", "camera")]
+        for unit in seen:
+            trip.corroborate(rumour, depends_on=[unit], creator="user:alice")
+        instants.append((clock.advance(hours=1), "INTERNAL"))
+        clock.advance(hours=1)
+        memory.reload([])
+        instants.append((clock.advance(hours=1), "UNTRUSTED"))
+        clock.advance(hours=1)
+        memory.reload([quorum])
+        instants.append((clock.advance(hours=1), "INTERNAL"))
+        clock.advance(hours=1)
+        trip.invalidate(seen[0])
+        for at, level in (*instants, (clock.now, "UNTRUSTED")):
+            assert {trip.get(unit, as_of=at).integrity.name for unit in (rumour, plan)} == {level}
+            assert memory.as_of(at).verify()

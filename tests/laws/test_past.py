@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.ledger.filled import CREATORS, Acts, fill
 from tests.ledger.filled import Clock as Running
 
@@ -119,7 +118,7 @@ RULES = (SHORT, {"name": "no mail", "on": "read", "target": {"creators": ["exter
 QUORUM = {"name": "two", "quorum": 2}
 
 
-def views_differ_under_policies(seed: int, quorum: bool, turns: int = 30) -> list[str]:
+def views_differ_under_policies(seed: int, quorum: bool, turns: int = 70) -> list[str]:
     """The same for contexts, keys, checkpoints, levels, time limits and a quorum, which single acts leave out."""
     clock = Clock()
     memory = ml.Memory.open(embedder="lexical", clock=clock, policies=[])
@@ -128,7 +127,7 @@ def views_differ_under_policies(seed: int, quorum: bool, turns: int = 30) -> lis
     for turn in range(turns):
         if turn % 8 == 3:
             granted = {CREATORS[1 + turn % 5]: "TRUSTED"}
-            rules = [RULES[turn % 2], *([QUORUM] if quorum and turn % 3 else [])]
+            rules = [RULES[turn // 8 % 2], *([QUORUM] if quorum and turn // 8 % 3 < 2 else [])]
             memory.reload([{"memlineage": 1, "layer": "global", "principals": granted, "rules": rules}])
         acts.act()
         clock.running = False
@@ -147,9 +146,7 @@ def views_differ_under_policies(seed: int, quorum: bool, turns: int = 30) -> lis
     return odd
 
 
-@pytest.mark.timeout(120)
-@settings(max_examples=5, deadline=None)
-@given(seed=st.integers(0, 999), quorum=st.booleans())
+@pytest.mark.parametrize(("seed", "quorum"), [(1, False), (2, True), (3, True), (4, True)])
 def test_a_view_is_the_memory_as_it_was_under_changing_policy(seed: int, quorum: bool) -> None:
     assert views_differ_under_policies(seed, quorum) == []
 
@@ -162,5 +159,5 @@ def test_the_law_misses_nothing_that_is_not_cut(part: str, monkeypatch: pytest.M
     monkeypatch.setattr(_Cutting, part, lambda _: None)
     odd = []
     with suppress(ml.MemLineageError):  # a copy that is cut by halves need not even be readable
-        odd = views_differ_under_policies(3, True, 90 if part == "_waivers" else 30)
+        odd = views_differ_under_policies(3, True, 90)
         assert odd, part

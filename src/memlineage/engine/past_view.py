@@ -451,6 +451,7 @@ class _PastScope(Scope):
 
     # What would run something, or permit it, before it came to write.
     store = store_many = update = load = act = authorize = approve = step = track = _no
+    recipe = replay = compensate = resolve = _no
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, as of {self._view.at.isoformat()}>"
