@@ -23,6 +23,7 @@ from memlineage.cli import (
     owners,
     past,
     policies,
+    replaying,
     terminal,
     units,
     verifying,
@@ -97,6 +98,7 @@ def _start(
 for _floor in (
     units,
     acts,
+    replaying,
     conflicts,
     compensation,
     lineage,
