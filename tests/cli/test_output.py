@@ -30,8 +30,8 @@ def test_the_commands_of_this_version() -> None:
     assert {" ".join(path) for path in COMMANDS} == {
         "init", "store", "get", "retrieve", "list", "update", "delete", "history", "invalidate", "retract", "restore",
         "outbox", "subscribe", "unsubscribe", "deliver", "compensations", "compensate",
-        "reverify", "corroborate", "endorse", "replay", "conflicts", "resolve", "impact", "trace", "explain", "diff", "chain",
-        "context",
+        "reverify", "corroborate", "endorse", "replay", "conflicts", "resolve", "impact",
+        "trace", "explain", "diff", "chain", "context",
         "authorize", "decisions", "why", "policy check", "policy explain", "policy test", "policy simulate",
         "policy conflicts", "policy schema", "catch-up", "checkpoint", "prove", "rotate-key", "verify", "rebuild",
         "import", "backup", "reembed", "doctor", "bench", "demo",
