@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,6 +190,8 @@ def test_what_policy_withholds_is_not_shown_in_a_question(clock: Clock, sealed: 
         trip.store("Osaka", creator="tool:mail", tags=["sealed"] if sealed == "loser" else [], **KEY)
         page = trip.conflicts()
         assert (page, [held.rule for held in page.withheld]) == ((), ["sealed"])
+        with pytest.raises(ml.PolicyViolationError, match="sealed"):
+            trip.resolve(page.withheld[0].ref)
 
 
 def test_of_three_the_one_withheld_is_left_out(clock: Clock) -> None:
@@ -326,6 +330,27 @@ def test_the_same_answer_twice_is_stale_the_second_time(trip: ml.Scope, rivals: 
     with pytest.raises(ml.ConflictError) as caught:
         trip.resolve(asked, 2)
     assert caught.value.winner == str(done.unit.ref)
+
+
+def test_of_many_who_answer_at_once_one_is_heard(tmp_path: Path, clock: Clock) -> None:
+    with open_memory(tmp_path / "trip.db", clock=clock) as memory:
+        trip = memory.scope(user="alice")
+        trip.store("Kyoto", **KEY)
+        clock.advance(hours=1)
+        trip.store("Osaka", creator="tool:mail", **KEY)
+        asked = ask(trip)
+
+        def answer(place: str) -> str | None:
+            try:
+                done = trip.resolve(asked, place)
+            except ml.ConflictError:
+                return None
+            assert isinstance(done, ml.Resolution)
+            return None if done.unit is None else done.unit.content
+
+        with ThreadPoolExecutor(6) as pool:
+            heard = [said for said in pool.map(answer, ["Kyoto", "Osaka", "Nara", "Kobe", "Hakone", "Tokyo"]) if said]
+        assert (len(heard), contents(trip.list())) == (1, heard)
 
 
 def test_a_question_that_an_invalidation_answered_is_stale(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit]) -> None:

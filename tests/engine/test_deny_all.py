@@ -93,6 +93,8 @@ REFUSED: dict[str, Callable[[SimpleNamespace], Any]] = {
     "reverify": lambda w: w.trip.reverify(w.lost, by="user:alice"),
     "corroborate": lambda w: w.trip.corroborate(w.lost, depends_on=[w.city]),
     "endorse": lambda w: w.trip.endorse(w.price, reason="I checked"),
+    "resolve": lambda w: w.trip.resolve(w.city),
+    "answer": lambda w: w.trip.resolve(w.city, "Osaka"),
     "act": lambda w: w.trip.act("flight_api", {"day": 1}, justification=[w.city]),
     "act on a question": lambda w: w.trip.act("pay", {"to": "Kyoto"}, justification=[w.city]),
     "approve": lambda w: w.trip.approve(w.question),

@@ -15,6 +15,7 @@ from memlineage.engine.conflicts import Conflict, Option
 from memlineage.engine.enforcement import Enforcement, Reading
 from memlineage.engine.results import Withheld
 from memlineage.engine.snapshot import Snapshot
+from memlineage.errors import PolicyViolationError
 from memlineage.lineage.contest import Claim, Doubt, competes, criterion, doubt, in_order
 from memlineage.lineage.paths import roots
 from memlineage.model.scope import Scope, Visibility, Wall
@@ -198,6 +199,12 @@ class ConflictView:
         begins = roots(self._snapshot.graph, numbers)
         written = self._snapshot.graph.written(begins)
         return len({written[n].creator for n in begins})
+
+    def require(self, n: int) -> None:
+        """Raise `PolicyViolationError` if this reader may not see a version."""
+        decision = self._enforcement.read(self._reading, self._snapshot.unit(n), n)
+        if not decision.allowed:
+            raise PolicyViolationError(decision, str(decision))
 
     def readable(self, n: int) -> Unit | None:
         """A version, if this reader may see it."""

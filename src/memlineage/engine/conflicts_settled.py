@@ -147,7 +147,9 @@ class Disputes:
         """What stands now of a conflict; None if it is none any more, or none for this reader."""
         view = ConflictView(self._enforcement, acting, snapshot)
         if isinstance(given, Target):
-            group = view.group_of(snapshot.resolve(acting.scope, given).n)
+            n = snapshot.resolve(acting.scope, given).n
+            view.require(n)
+            group = view.group_of(n)
             if not group:
                 raise InvalidInputError(
                     f"{given.id} competes for no key: give a conflict that conflicts() found, as it is"
