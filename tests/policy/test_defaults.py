@@ -28,8 +28,8 @@ KNOWN = {
     **READER,
 }
 STRANGER = {**KNOWN, "principal": "agent:x", "principal_kind": "agent", "is_owner": False, "is_author": False}
-RESERVED = ["invalidate", "restore", "reverify", "corroborate", "endorse", "resolve", "erase", "share", "import", "export"]
-OTHER = ["read", "write", "update", "act", "forget", "compact", "replay", "refresh", "expire"]
+RESERVED = ["invalidate", "restore", "reverify", "corroborate", "endorse", "replay", "resolve", "erase", "share", "import", "export"]
+OTHER = ["read", "write", "update", "act", "forget", "compact", "refresh", "expire"]
 
 
 def outcome(action, context=KNOWN, status="active", policies=SHIPPED):
