@@ -64,7 +64,7 @@ def plan(
     goal: int,
     *,
     again: Callable[[int], Again | str],
-    verify_cost: Callable[[int], float],
+    verify_cost: Callable[[int], float | None],
 ) -> Steps:
     """The cheapest steps after which `goal` is active.
 
@@ -72,7 +72,7 @@ def plan(
         snapshot: what is true now.
         goal: integer id of a version.
         again: how a version is made again, or in words why it cannot be.
-        verify_cost: what it costs to vouch for a version.
+        verify_cost: what it costs to vouch for a version; None if nobody can.
     """
     nodes = _Nodes(snapshot)
     down: dict[int, Down] = {}

@@ -82,7 +82,9 @@ class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.steps)
 
     def __repr__(self) -> str:
-        return f"<ReplayPlan: steps {len(self.steps)}, cost {self.cost:g}, needs a person {len(self.needs_person)}>"
+        vouched = f", to vouch for {len(self.verify)}" if self.verify else ""
+        needs = len(self.needs_person)
+        return f"<ReplayPlan: steps {len(self.steps)}, cost {self.cost:g}{vouched}, needs a person {needs}>"
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from memlineage.engine.replay.leases import Leases
 from memlineage.engine.replay.planning import Affected, Model, Planner, Source, Turn
 from memlineage.engine.replay.recipes import Call, Input, Recipe, awaited, result_fields
 from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayReport, Told
+from memlineage.engine.replay.toward import Goal, plan_toward
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
 from memlineage.errors import ConflictError, MemLineageError
@@ -42,6 +43,8 @@ _POLL_S: Final = 0.02
 _ERROR: Final = 500
 
 Progress = Callable[[int, int, str], object]
+Wish = Sequence[Target] | Goal | None
+"""What to make again: what descends from these, what makes a goal active, or everything in sight."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,18 +119,23 @@ class Replaying:
         self._enforcement = enforcement
         self._writing = writing
 
-    def plan(self, acting: Acting, targets: Sequence[Target] | None, model: Model | None) -> ReplayPlan:
+    def plan(self, acting: Acting, targets: Wish, model: Model | None) -> ReplayPlan:
         """What a replay would do. Nothing is run or written."""
-        with self._core.read() as snapshot:
-            plan, _ = Planner(self._core, snapshot, acting, model).plan(targets)
+        plan, _ = self._planned(acting, targets, model)
         acting.saw(step.unit for step in plan.steps)
         return plan
 
-    def replay(self, acting: Acting, targets: Sequence[Target] | None, options: Options) -> ReplayReport:
+    def replay(self, acting: Acting, targets: Wish, options: Options) -> ReplayReport:
         """Plan, and make again what is needed still when its turn comes."""
-        with self._core.read() as snapshot:
-            plan, numbers = Planner(self._core, snapshot, acting, options.model).plan(targets)
+        plan, numbers = self._planned(acting, targets, options.model)
         return self.carry_out(acting, plan, numbers, options)
+
+    def _planned(self, acting: Acting, targets: Wish, model: Model | None) -> tuple[ReplayPlan, list[int]]:
+        with self._core.read() as snapshot:
+            planner = Planner(self._core, snapshot, acting, model)
+            if isinstance(targets, Goal):
+                return plan_toward(planner, snapshot, acting, targets)
+            return planner.plan(targets)
 
     def carry_out(self, acting: Acting, plan: ReplayPlan, numbers: Sequence[int], options: Options) -> ReplayReport:
         """Make again what is needed of these versions, in this order."""

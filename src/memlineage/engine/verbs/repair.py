@@ -11,8 +11,10 @@ from memlineage.engine.replay.making import recipe_of
 from memlineage.engine.replay.recipes import Recipe
 from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayReport
 from memlineage.engine.replay.running import Options
+from memlineage.engine.replay.toward import Goal, VerifyCost, verify_price
 from memlineage.engine.tools import check_cost
 from memlineage.engine.verbs.base import ScopeVerbs, Which
+from memlineage.errors import InvalidInputError
 from memlineage.model.content import check_name
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
@@ -71,6 +73,8 @@ class RepairVerbs(ScopeVerbs):
         targets: Which | Sequence[Which] | None = None,
         *,
         dry_run: Literal[True],
+        goal: Which | None = None,
+        verify_cost: VerifyCost = 1.0,
         model: Callable[[ModelStep], Any] | None = None,
     ) -> ReplayPlan: ...
 
@@ -80,6 +84,8 @@ class RepairVerbs(ScopeVerbs):
         targets: Which | Sequence[Which] | None = None,
         *,
         dry_run: Literal[False] = False,
+        goal: Which | None = None,
+        verify_cost: VerifyCost = 1.0,
         budget: float | Budget | None = None,
         model: Callable[[ModelStep], Any] | None = None,
         retries: int = 1,
@@ -93,6 +99,8 @@ class RepairVerbs(ScopeVerbs):
         targets: Which | Sequence[Which] | None = None,
         *,
         dry_run: bool = False,
+        goal: Which | None = None,
+        verify_cost: VerifyCost = 1.0,
         budget: float | Budget | None = None,
         model: Callable[[ModelStep], Any] | None = None,
         retries: int = 1,
@@ -107,6 +115,9 @@ class RepairVerbs(ScopeVerbs):
             targets: make again what descends from these, and these where they are invalid or expired; everything in
                 sight if left out.
             dry_run: only say what would be done, what it costs, and what needs a person.
+            goal: instead of targets: make again only what is cheapest for this unit to be active again. Where a word
+                is cheaper than making again, or is all there is, that is a person's: listed under `verify`.
+            verify_cost: what vouching for a unit costs beside what re-runs do: a number, or a function of the unit.
             budget: most that may be spent.
             model: draws conclusions of models and agents again, from a `ModelStep`; left out, these need a person.
             retries: how often what failed is tried again, before what stands in for it is.
@@ -118,8 +129,9 @@ class RepairVerbs(ScopeVerbs):
             UnknownUnitError: this scope does not see a target.
         """
         named = _targets(targets)
+        wish = _toward(named, goal, verify_cost)
         if dry_run:
-            return self._parts.replaying.plan(self._acting, named, model)
+            return self._parts.replaying.plan(self._acting, wish, model)
         most = budget.max_cost if isinstance(budget, Budget) else budget
         options = Options(
             by=self._acting.decider(by),
@@ -129,7 +141,17 @@ class RepairVerbs(ScopeVerbs):
             workers=check_count(workers, name="workers", least=1),
             progress=progress,
         )
-        return self._parts.replaying.replay(self._acting, named, options)
+        return self._parts.replaying.replay(self._acting, wish, options)
+
+
+def _toward(
+    targets: list[Target] | None, goal: Which | None, verify_cost: VerifyCost
+) -> list[Target] | Goal | None:  # fmt: skip
+    if goal is None:
+        return targets
+    if targets is not None:
+        raise InvalidInputError("replay takes targets or a goal, not both: leave one of them out")
+    return Goal(parse_target(goal), verify_price(verify_cost))
 
 
 def _targets(given: Which | Sequence[Which] | None) -> list[Target] | None:
