@@ -10,16 +10,17 @@ from memlineage.engine.options import StoreOptions
 
 NAMES = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncMemoryView", "AsyncScope", "Authority", "Backup", "BadLine",
-    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint",
-    "Clarification", "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences",
-    "ContentChange", "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation",
-    "DecisionLogging", "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found",
-    "Impact", "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded",
-    "MemLineageError", "Memory", "MemoryView", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
+    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
+    "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
+    "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
+    "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Input",
+    "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError",
+    "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
     "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
-    "QuotaError", "RebuildReport", "Ref", "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled",
-    "Standing", "Status", "StatusChange", "Step", "StoreError", "Subscription", "Trace", "UndeliveredNotice",
-    "Unit", "UnknownUnitError", "ValueChange", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
+    "QuotaError", "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep", "Resolution", "Role", "Scope",
+    "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError", "Subscription",
+    "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "VerifyReport", "Watch", "Withheld",
+    "carry", "verify_proof",
 ]  # fmt: skip
 MEMORY = {
     "as_of": ["moment"],
@@ -85,6 +86,10 @@ SCOPE = {
     "load": ["source", "*", "name", "creator", "skip_bad", "progress"],
     "nearest": ["query", "*", "to", "hops", "limit", "roles", "critical", "budget", "purpose"],
     "plan_steps": ["root", "*", "limit"],
+    "recipe": ["name", "*", "creator", "cost", "backup", "**options"],
+    "replay": [
+        "targets", "*", "dry_run", "goal", "verify_cost", "budget", "model", "retries", "workers", "progress", "by",
+    ],
     "resolve": ["conflict", "answer", "*", "by", "reason", "lang"],
     "restore": ["unit", "*", "cause", "by", "reason"],
     "retract": ["unit", "*", "reason", "by"],

@@ -29,6 +29,8 @@ from memlineage.engine.memory import Memory
 from memlineage.engine.notices import Delivered, Notice, NoticeKind, Subscription, UndeliveredNotice
 from memlineage.engine.past_view import MemoryView
 from memlineage.engine.reloading import PolicyStatus
+from memlineage.engine.replay.recipes import Input
+from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayReport, ReplayStep
 from memlineage.engine.reports import RebuildReport, VerifyReport
 from memlineage.engine.results import (
     ActionResult,
@@ -74,14 +76,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncMemoryView", "AsyncScope", "Authority", "Backup", "BadLine",
-    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint",
-    "Clarification", "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences",
-    "ContentChange", "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation",
-    "DecisionLogging", "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found",
-    "Impact", "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded",
-    "MemLineageError", "Memory", "MemoryView", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
+    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
+    "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
+    "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
+    "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Input",
+    "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError",
+    "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
     "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
-    "QuotaError", "RebuildReport", "Ref", "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled",
-    "Standing", "Status", "StatusChange", "Step", "StoreError", "Subscription", "Trace", "UndeliveredNotice",
-    "Unit", "UnknownUnitError", "ValueChange", "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
+    "QuotaError", "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep", "Resolution", "Role", "Scope",
+    "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError", "Subscription",
+    "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "VerifyReport", "Watch", "Withheld",
+    "carry", "verify_proof",
 ]  # fmt: skip

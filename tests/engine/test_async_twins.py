@@ -75,6 +75,8 @@ VIEWS = [Twin("MemoryView", "past_view", "_view", "AsyncLooking")]
 TWINS = [*FACADES, *VIEWS, *ON_MEMORY, *ON_SCOPE]
 # Nothing is read or written by these, so they are not awaited; the value is what their result is wrapped in.
 AT_ONCE = {"scope": "AsyncScope", "acting_as": "AsyncScope", "step": "AsyncStep"}
+# They decorate functions; what they decorate is awaited.
+DECORATORS = {"track", "recipe"}
 # Awaited, and what comes of it is awaited in turn; the value is what their result is wrapped in.
 WRAPPED = {"as_of": "AsyncMemoryView"}
 # Written by hand in `asynchronous`.
@@ -86,6 +88,7 @@ CALLED_BACK = {
     "register_contradiction": {"check"},
     "conflicts": {"check"},
     "subscribe": {"handler"},
+    "replay": {"model", "progress"},
 }
 OPEN_DOC = "            workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.\n"
 
@@ -141,6 +144,12 @@ def derived(twin: Twin, function: Function) -> str:
         head = f"    @classmethod\n    def open({arguments}, workers: int = WORKERS) -> Self:\n"
         call = f"Memory.open({handed_on(function)})"
         return f"{head}{doc(function, OPEN_DOC)}        return cls(lambda: {call}, workers)\n"
+    if decorated(function, "overload"):
+        wait = "" if name in AT_ONCE else "async "
+        return f"    @overload\n    {wait}def {name}({arguments}) -> {returns}: ...\n"
+    if name == "recipe":
+        head = f"    def {name}({arguments}) -> {returns.replace('Callable[P, Unit]', 'Callable[P, Awaitable[Unit]]')}:\n"
+        return f"{head}{doc(function)}        return self._recipe({call})\n"
     if name == "track":
         head = f"    def {name}({arguments}) -> {returns}:\n"
         return f'{head}{doc(function)}        return self._track(render, {{"creator": creator, **options}})\n'
@@ -207,10 +216,14 @@ def source(twin: Twin) -> str:
         real += ["from memlineage.engine.async_past_view import AsyncMemoryView"]
     if "AsyncStep" in body:
         real += ["from memlineage.engine.asynchronous import AsyncStep"]
+    if "Awaitable[" in body:
+        real += ["from collections.abc import Awaitable"]
+    if "@overload" in body:
+        real += ["from typing import overload"]
     if checking:
         real += ["from typing import TYPE_CHECKING"]
     guarded = "if TYPE_CHECKING:\n" + "".join(f"    {line}\n" for line in checking) if checking else ""
-    plain = ", ".join(f"`{f.name}`" for f in every if f.name in {"open", "track", *AT_ONCE} or decorated(f, "property"))
+    plain = ", ".join(f"`{f.name}`" for f in every if f.name in {"open", *DECORATORS, *AT_ONCE} or decorated(f, "property"))
     told = f"`{twin.original}` for asynchronous programs: the same names with the same parameters, awaited."
     besides = (
         f"\n\n    Not awaited, since they read and write nothing: {plain}.\n"
@@ -276,7 +289,7 @@ def test_both_have_the_same_names_with_the_same_parameters(twin: Twin) -> None:
 
 @pytest.mark.parametrize("twin", FACADES, ids=lambda twin: twin.module)
 def test_whatever_can_read_or_write_is_awaited(twin: Twin) -> None:
-    plain = {"open", "track", *AT_ONCE}
+    plain = {"open", *DECORATORS, *AT_ONCE}
     _, owner = classes(twin)
     assert [
         name

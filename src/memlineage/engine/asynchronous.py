@@ -6,7 +6,8 @@ there says when they have to be derived again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -84,6 +85,20 @@ class AsyncActing:
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             return tracked(self._scope, function, render, options, self._workers.run)
+
+        return decorate
+
+    def _recipe(
+        self, recipe: Callable[[Callable[P, Any]], Callable[P, Unit]]
+    ) -> Callable[[Callable[P, Any]], Callable[P, Awaitable[Unit]]]:
+        def decorate(function: Callable[P, Any]) -> Callable[P, Awaitable[Unit]]:
+            make = recipe(self._workers.bridged(function))
+
+            @wraps(make)
+            async def made(*args: P.args, **kwargs: P.kwargs) -> Unit:
+                return await self._workers.run(lambda: make(*args, **kwargs))
+
+            return made
 
         return decorate
 

@@ -94,6 +94,22 @@ class RepairVerbs(ScopeVerbs):
         by: str | None = None,
     ) -> ReplayReport: ...
 
+    @overload
+    def replay(
+        self,
+        targets: Which | Sequence[Which] | None = None,
+        *,
+        dry_run: bool,
+        goal: Which | None = None,
+        verify_cost: VerifyCost = 1.0,
+        budget: float | Budget | None = None,
+        model: Callable[[ModelStep], Any] | None = None,
+        retries: int = 1,
+        workers: int = 1,
+        progress: Callable[[int, int, str], object] | None = None,
+        by: str | None = None,
+    ) -> ReplayPlan | ReplayReport: ...
+
     def replay(
         self,
         targets: Which | Sequence[Which] | None = None,
