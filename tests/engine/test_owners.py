@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support import START, Clock, contents, open_memory
+from tests.support import DENY_ALL, START, Clock, contents, nothing_written, open_memory
 
 import memlineage as ml
 from memlineage.engine.delivering import LEASE_US, resting_us
@@ -528,3 +528,18 @@ def test_nobody_subscribed_means_nothing_is_read_of_subscriptions_by_the_next_wr
     writer.trace_v2(0, None)
     assert statements
     assert not [sql for sql in statements if "subscription" in sql or "notice" in sql]
+
+
+def test_under_a_policy_that_denies_everything_delivery_records_no_expiry(tmp_path: Path) -> None:
+    clock, told = Clock(), []
+    with open_memory(tmp_path / "m.db", clock=clock, background=False) as memory:
+        memory.subscribe(owner="user:alice")
+        memory.scope(user="alice").store("Half price", creator="tool:shop", expires_at=START + timedelta(hours=1))
+    clock.advance(hours=2)
+    with open_memory(tmp_path / "m.db", clock=clock, background=False, policies=[DENY_ALL]) as memory:
+        memory.subscribe(told.append, owner="user:alice")
+        with nothing_written(memory):
+            assert memory.deliver() == ml.Delivered()
+    with open_memory(tmp_path / "m.db", clock=clock, background=False, policies=[]) as memory:
+        memory.subscribe(told.append, owner="user:alice")
+        assert memory.deliver().delivered == 1

@@ -52,7 +52,7 @@ class Owners:
         whose = None if owner is None else parse_principal(owner, name="owner")
         named = check_name(name or whose or _EVERYBODY, name="name")
         wanted = None if kinds is None else _kinds(kinds)
-        with self._core.write() as writer:
+        with self._core.write(let_time_pass=False) as writer:
             self._core.outbox.forget()
             known = {one.name: one for one in subscribed(writer.connection)}.get(named)
             if known is None:
@@ -78,7 +78,7 @@ class Owners:
 
     def unsubscribe(self, name: str) -> None:
         """End a subscription; what it has not been told yet goes with it."""
-        with self._core.write() as writer:
+        with self._core.write(let_time_pass=False) as writer:
             self._core.outbox.forget()
             known = {one.name: one for one in subscribed(writer.connection)}
             if name not in known:
