@@ -218,6 +218,16 @@ def test_what_a_model_is_shown_counts_as_seen(trip: ml.Scope, rivals: tuple[ml.U
     assert {edge.parent for edge in wrote.lineage.dependencies} == {unit.ref for unit in rivals}
 
 
+def test_what_a_settled_conflict_tells_a_model_counts_as_seen(trip: ml.Scope, clock: Clock) -> None:
+    berlin = trip.store("Berlin", **KEY)
+    clock.advance(days=1)
+    lisbon = trip.store("Lisbon", **KEY)
+    model = trip.acting_as("agent:planner")
+    assert "Berlin" in model.resolve(lisbon).why
+    wrote = model.store("A moving van")
+    assert {edge.parent for edge in wrote.lineage.dependencies} == {berlin.ref, lisbon.ref}
+
+
 def test_a_model_settles_nothing_and_cannot_speak_as_the_user(
     memory: ml.Memory, trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit]
 ) -> None:

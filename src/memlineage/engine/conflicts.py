@@ -181,7 +181,7 @@ class Clarification(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def units(self) -> tuple[Unit, ...]:
         """Whatever the question shows."""
-        return self.conflict.units
+        return tuple(dict.fromkeys((*self.conflict.units, *(option.unit for option in self.options))))
 
     @property
     def text(self) -> str:
@@ -219,6 +219,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         retracted: versions that are no longer claimed.
         by: who settled it; None for the order alone.
         why: in words.
+        conflict: what it was about; None if there was nothing.
     """
 
     how: Settled
@@ -227,6 +228,14 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     retracted: tuple[Ref, ...] = ()
     by: str | None = None
     why: str = ""
+    conflict: Conflict | None = None
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Whatever this shows."""
+        told = () if self.conflict is None else self.conflict.units
+        made = (unit for unit in (self.unit, self.answer) if unit is not None)
+        return tuple(dict.fromkeys((*told, *made)))
 
     @property
     def written(self) -> bool:

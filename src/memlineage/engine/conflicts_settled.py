@@ -195,7 +195,7 @@ class Disputes:
                     question = _question(case.conflict, lang)
                     return Clarification(question=question, options=case.options, conflict=case.conflict, lang=lang)
                 if case.conflict.keyed:
-                    return Resolution(how=Settled.ORDER, unit=case.conflict.winner, why=told)
+                    return Resolution(how=Settled.ORDER, unit=case.conflict.winner, why=told, conflict=case.conflict)
             chosen = None if answer is None else _read_answer(answer, case.options)
             words_said = self._words(acting, case, chosen, principal, said)
             mark = case.conflict.mark
@@ -276,6 +276,7 @@ class Disputes:
             retracted=retracted,
             by=principal,
             why=_told(case.conflict, answer, principal, lang),
+            conflict=case.conflict,
         )
 
     def _permit(self, writer: Writer, acting: Acting, verb: str, unit: Unit, principal: str) -> None:

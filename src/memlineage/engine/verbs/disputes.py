@@ -75,8 +75,5 @@ class DisputeVerbs(ScopeVerbs):
         """
         given = conflict if isinstance(conflict, Conflict | Clarification) else parse_target(conflict)
         done = self._parts.disputes.resolve(self._acting, given, answer, by=by, reason=reason, lang=lang)
-        if isinstance(done, Clarification):
-            self._shown(done.units)
-        else:
-            self._shown([unit for unit in (done.unit, done.answer) if unit is not None])
+        self._shown(done.units)
         return done
