@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +75,16 @@ def infested(desk: Any, tmp_path: Path) -> dict[str, str]:
 def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
     """Per command, command lines that show what is hostile; without scope and file."""
     root, child, other, down = ids["root"], ids["child"], ids["other"], ids["down"]
+    now = datetime.now(UTC).isoformat()
     refused = ["store", HOSTILE, "--tag", "refused", "--policies", ids["policy"]]
     return {
         "store": [["store", HOSTILE], refused, ["store", HOSTILE, "--creator", HOSTILE]],
         "get": [["get", root], ["get", down], ["get", HOSTILE]],
         "retrieve": [["retrieve", HOSTILE], ["retrieve", HOSTILE, "--prompt"], ["retrieve", "x", "--filter", HOSTILE]],
-        "list": [["list"], ["list", "--status", "invalid"], ["list", "--status", HOSTILE]],
+        "list": [
+            ["list"], ["list", "--status", "invalid"], ["list", "--status", HOSTILE], ["list", "--as-of", now],
+            ["list", "--as-of", HOSTILE],
+        ],
         "update": [["update", other, f"{HOSTILE} anew"], ["update", root, HOSTILE, "--as", "planner"]],
         "history": [["history", down]],
         "invalidate": [["invalidate", other, "--reason", HOSTILE]],
@@ -99,6 +104,10 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
             ["context", HOSTILE], ["context", HOSTILE, "--focus", child, "--profile", "planning"],
             ["context", HOSTILE, "--prompt"], ["context", "x", "--profile", HOSTILE],
             ["context", HOSTILE, "--tokens", "120"],
+        ],
+        "diff": [
+            ["diff", "2020-01-01T00:00:00+00:00", now], ["diff", now, "2020-01-01T00:00:00+00:00"],
+            ["diff", HOSTILE, HOSTILE],
         ],
         "explain": [["explain", child, "--format", form] for form in ("text", "mermaid", "dot")]
         + [["explain", child, "--lang", HOSTILE], ["explain", child, "--format", HOSTILE]],
@@ -133,6 +142,7 @@ UNSCOPED = {
     "init",
     "backup",
     "catch-up",
+    "diff",
 }
 
 
