@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support import Clock, nothing_written, open_memory
+from tests.support import DENY_ALL, Clock, nothing_written, open_memory
 
 import memlineage as ml
 from memlineage.testing.consistency import assert_consistent
@@ -293,3 +293,15 @@ def test_what_was_undone_is_known_after_reopening_whoever_undid_it(world: Simple
     assert tuple(world.trip.compensations()) == ()
     with pytest.raises(ml.InvalidInputError, match="undone already"):
         world.trip.compensate(world.paid)
+
+
+def test_under_a_policy_that_denies_everything_nothing_is_offered_or_undone(world: SimpleNamespace) -> None:
+    world.trip.invalidate(world.bill)
+    with open_memory(world.path, clock=Clock(), background=False, policies=[DENY_ALL]) as memory:
+        memory.register_tool("pay", world.bank.pay, compensate=world.bank.pay_back)
+        trip = memory.scope(user="alice", agent="planner")
+        with nothing_written(memory):
+            assert (tuple(trip.compensations()), len(trip.compensations().withheld)) == ((), 1)
+            with pytest.raises(ml.PolicyViolationError):
+                trip.compensate(world.paid.ref)
+        assert world.bank.back == []
