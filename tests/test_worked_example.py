@@ -1,8 +1,8 @@
-"""The worked example of semantics.md, section 2, step by step; 8 and 10 with the replay written out by hand."""
+"""The worked example of semantics.md, section 2, step by step; 8 and 10 by replay, and with it written out by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -102,6 +102,74 @@ def test_steps_8_and_10_equal_results_leave_the_plan_as_it_is(trip: Trip) -> Non
     # 10. The city, as it is now, is wrong: flight@2, hotel@2 and plan@1 fall.
     trip.scope.invalidate(trip.city)
     assert trip.status(*ALL) == ["invalid", "contaminated", "contaminated", "contaminated", "active"]
+
+
+class Tools:
+    """The tools of the trip and a model; what was asked of them, in order."""
+
+    def __init__(self, trip: Trip, *, flight: str = "NH203 costs 612 USD", hotel: str = "Ryokan Aoi, 3 nights") -> None:
+        self.ran: list[str] = []
+        self.trip = trip
+
+        def answering(name: str, answer: str) -> Callable[[ml.Unit], str]:
+            return lambda unit: self.ran.append(name) or answer  # type: ignore[func-returns-value]
+
+        trip.memory.register_tool("flight_api", refresh=answering("flight", flight))
+        trip.memory.register_tool("hotel_api", refresh=answering("hotel", hotel))
+
+    def model(self, step: ml.ModelStep) -> str:
+        self.ran.append("plan")
+        return " + ".join(parent.content for parent in step.parents)
+
+    def replay(self) -> list[str]:
+        """Replay everything; names and versions of what the report says was run."""
+        names = {getattr(self.trip, name).id: name for name in ALL}
+        report = self.trip.scope.replay(model=self.model)
+        assert report.ok
+        assert [names[ref.id] for ref in report.ran] == self.ran
+        return [f"{names[ref.id]}@{ref.version}" for ref in report.ran]
+
+
+NEW = {"flight": "NH031 costs 540 USD", "hotel": "Hotel Umi, 3 nights"}
+
+
+@pytest.mark.parametrize(
+    ("new", "ran"),
+    [
+        (("flight", "hotel"), ["flight@2", "hotel@2", "plan@2"]),
+        (("flight",), ["flight@2", "hotel@2", "plan@2"]),
+        (("hotel",), ["flight@2", "hotel@2", "plan@2"]),
+        ((), ["flight@2", "hotel@2"]),
+    ],
+)
+def test_step_8_is_replayed_as_far_as_something_differs(trip: Trip, new: tuple[str, ...], ran: list[str]) -> None:
+    trip.scope.update(trip.city, "Destination is Osaka", creator="user:alice")
+    assert Tools(trip, **{name: NEW[name] for name in new}).replay() == ran
+    assert trip.status(*ALL) == ["active"] * 5
+    assert Tools(trip).replay() == []
+
+
+def test_step_8_nothing_runs_where_the_city_has_changed_back(trip: Trip) -> None:
+    trip.scope.update(trip.city, "Destination is Osaka", creator="user:alice")
+    trip.scope.update(trip.city, "Destination is  Kyoto.", creator="user:alice")
+    assert Tools(trip).replay() == []
+
+
+def test_step_10_after_a_replay_with_equal_results(trip: Trip) -> None:
+    trip.scope.update(trip.city, "Destination is Osaka", creator="user:alice")
+    assert Tools(trip).replay() == ["flight@2", "hotel@2"]
+    trip.scope.invalidate(trip.city)
+    assert trip.status(*ALL) == ["invalid", "contaminated", "contaminated", "contaminated", "active"]
+    tools = Tools(trip)
+    report = trip.scope.replay(model=tools.model)
+    assert (report.ran, tools.ran) == ((), [])
+    assert {ref.id for ref, _ in report.waiting} == {trip.flight.id, trip.hotel.id, trip.plan.id}
+
+
+def test_what_was_wrong_itself_is_made_again_with_what_rests_on_it_however_equal(trip: Trip) -> None:
+    trip.scope.invalidate(trip.flight)
+    assert Tools(trip).replay() == ["flight@2", "plan@2"]
+    assert trip.status(*ALL) == ["active"] * 5
 
 
 def test_step_9_a_second_source_holds_the_flight_up(trip: Trip) -> None:
