@@ -30,6 +30,7 @@ class Story(enum.StrEnum):
     TRAVEL = "travel"
     POISON = "poison"
     DIALOGUE = "dialogue"
+    PIPELINE = "pipeline"
 
 
 def demo(

@@ -2,13 +2,14 @@
 
 The command line calls `main`:
 
-    memlineage demo [travel|poison|dialogue] [--db FILE] [--step] [--json]
+    memlineage demo [travel|poison|dialogue|pipeline] [--db FILE] [--step] [--json]
 
     main(story: str = "travel", db: str | None = None, step: bool = False, json: bool = False) -> int
 
     travel      an agent plans, books and repairs; what it built on changes, grows old and proves wrong
     poison      a mail plants an instruction and a false fact; they are rewritten, repeated, triggered, found out
     dialogue    five weeks of talk: preferences stated, changed, guessed at, echoed, expired; twelve questions, marked
+    pipeline    feeds, figures, a forecast, an order; a feed was wrong: only what it reached is made again
     --db FILE   keep the store in a new file; what to type to look into it is shown at the end
     --step      wait for Enter between scenes
     --json      one JSON document, `{"ok": bool, "scenes": [...]}`, instead of the panels
@@ -24,7 +25,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from memlineage.demo import dialogue, poison, travel
+from memlineage.demo import dialogue, pipeline, poison, travel
 from memlineage.demo.rendering import show
 from memlineage.demo.scene import Scene, as_json
 from memlineage.demo.stage import check_new
@@ -37,6 +38,7 @@ STORIES: Final[dict[str, Callable[[str], Iterator[Scene]]]] = {
     "travel": travel.tell,
     "poison": poison.tell,
     "dialogue": dialogue.tell,
+    "pipeline": pipeline.tell,
 }
 """The stories by name; each is told into a new file, or into memory."""
 
