@@ -191,7 +191,11 @@ def test_reads_of_the_past_are_logged_in_the_memory(memory: ml.Memory, trip: ml.
     count = len(memory.decisions())
     with nothing_written(memory):
         trip.retrieve("destination", as_of=clock.now)
-    assert [line["effect"] for line in memory.decisions()[: len(memory.decisions()) - count]] == ["withhold"]
+    logged = memory.decisions()[: len(memory.decisions()) - count]
+    assert [line["effect"] for line in logged] == ["withhold"]
+    early = clock.advance(hours=1)
+    trip.retrieve("destination", as_of=clock.now - timedelta(hours=1))
+    assert len(memory.decisions(since=early)) == 1  # it was made now, whatever it is about
     assert contents(trip.retrieve("destination", as_of=before).units) == ["Destination is Kyoto"]
 
 
@@ -588,3 +592,19 @@ def test_what_a_quorum_raised_was_raised_then_and_only_then(clock: Clock) -> Non
         for at, level in (*instants, (clock.now, "UNTRUSTED")):
             assert {trip.get(unit, as_of=at).integrity.name for unit in (rumour, plan)} == {level}
             assert memory.as_of(at).verify()
+
+
+def test_what_could_be_read_is_not_guessed_where_the_policy_of_then_is_lost(tmp_path: Path, clock: Clock) -> None:
+    """As in a file of a format that kept the last generation only."""
+    path = tmp_path / "trip.db"
+    with open_memory(path, clock=clock) as memory:
+        memory.scope(user="alice").store("Destination is Kyoto")
+        at = clock.advance(hours=1)
+        clock.advance(hours=1)
+        memory.reload([{"memlineage": 1, "rules": [SECRET]}])
+        with memory._core.database.writing() as connection:
+            connection.execute("DELETE FROM generation WHERE revision <> ?", (memory.policies.revision,))
+    with open_memory(path, clock=clock) as memory:
+        with pytest.raises(ml.StoreError, match="is not kept"):
+            memory.as_of(at)
+        assert memory.as_of(clock.now).scope(user="alice").count() == 1

@@ -118,7 +118,7 @@ RULES = (SHORT, {"name": "no mail", "on": "read", "target": {"creators": ["exter
 QUORUM = {"name": "two", "quorum": 2}
 
 
-def views_differ_under_policies(seed: int, quorum: bool, turns: int = 70) -> list[str]:
+def views_differ_under_policies(seed: int, quorum: bool, turns: int = 48) -> list[str]:
     """The same for contexts, keys, checkpoints, levels, time limits and a quorum, which single acts leave out."""
     clock = Clock()
     memory = ml.Memory.open(embedder="lexical", clock=clock, policies=[])

@@ -191,7 +191,8 @@ class _PastEnforcement(Enforcement):
             raise TypeError("the past is read by its own readings")
         answers = [self.judged(asked, unit, n, refresh_cost) for asked in (reading, reading.today)]
         decision, asked = _stricter(*answers)
-        self._core.log.add_read(reading.snapshot.now_us, decision, asked)
+        present = reading.snapshot.present if isinstance(reading.snapshot, PastSnapshot) else reading.snapshot
+        self._core.log.add_read(present.now_us, decision, asked)
         return decision
 
 
@@ -276,8 +277,8 @@ class Past:
         """What an event says stays so, but what was erased since must not be read from a copy made before."""
         head = int(connection.execute("SELECT coalesce(max(seq), 0) FROM event").get)
         embedder = connection.execute("SELECT value FROM meta WHERE name = 'embedder'").get
-        later = connection.execute(_ERASED_SINCE, (self._followed, int(EventKind.CAUSE)))
-        erased = any(_erases(data) for (data,) in later)
+        since = self._followed if self._copies else head
+        erased = any(_erases(data) for (data,) in connection.execute(_ERASED_SINCE, (since, int(EventKind.CAUSE))))
         if erased or embedder != self._embedder or self._known_derived is not self.core.derived:
             self._forget()
         self._embedder, self._known_derived = embedder, self.core.derived
@@ -306,6 +307,8 @@ class Past:
 
     def close(self) -> None:
         """Let go of all copies."""
+        if self.core.database.inherited:
+            return  # they are the parent's, and so may the lock be
         with self._lock:
             copies = tuple(self._copies.values())
             self._forget()
