@@ -221,6 +221,7 @@ class Planner:
                 now, stands = before, self._snapshot.unit(before)
             if needed and now != before and self._descends(now, n):
                 why = why or f"{stands.ref}, which replaced {edge.parent}, is itself made from it"
+                needed = False  # its turn cannot come after what comes after it
             sources.append(Source(edge, now, stands, needed))
         return Affected(n, unit, made, tuple(sources), why or self._lost_argument(made, sources))
 
