@@ -15,7 +15,8 @@ from memlineage.engine import writing
 from memlineage.engine.replay.results import ReplayReport
 from memlineage.engine.scope import Scope
 from memlineage.engine.writing import Writing
-from memlineage.testing.replay_laws import LAWS, Scene, broken_laws
+from memlineage.testing.replay_laws import LAWS, Invalidate, Replay, Restore, Scene, State, broken_laws
+from memlineage.testing.webs import Step, Web
 
 CHECKS = settings(
     max_examples=80, deadline=None, suppress_health_check=list(HealthCheck),
@@ -32,6 +33,24 @@ def test_no_law_of_replay_is_broken(scene: Scene) -> None:
 @CHECKS
 @given(scene=scenes(("recipe",)))
 def test_no_law_is_broken_where_everything_has_a_recipe(scene: Scene) -> None:
+    assert broken_laws(scene) == []
+
+
+SAME: Final = Web(1, (Step((0,), answers=1, maker="model"), Step((1,)), Step((0, 2))))
+BACK: Final = Web(2, (Step((0,), answers=1), Step((2,), maker="person"), Step((1, 3)), Step((1, 4), maker="tool")))
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene(SAME, (0,), (State(0, 1), Replay(model=True))),
+        Scene(SAME, (0,), (State(0, 1), Replay(), State(0, 2), Replay((1,), model=True), Replay())),
+        Scene(BACK, (0, 0), (State(0, 1), State(1, 1), Replay())),
+        Scene(BACK, (0, 0), (Invalidate(2), Replay(), Restore(2), State(1, 2), Replay((2,)), Replay())),
+    ],
+    ids=["a model says the same", "below a model first", "back through a person", "wrong above a person"],
+)
+def test_no_law_is_broken_by_hand(scene: Scene) -> None:
     assert broken_laws(scene) == []
 
 
