@@ -17,6 +17,7 @@ from memlineage.store.database import Database, ids
 from memlineage.store.sql import QUERIES
 
 ALL_OF_IT: Final = {
+    "acted": "actions and approvals, from an index that has nothing else",
     "by_principal": "another level of a principal concerns whatever it said",
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
     "free_tasks": "a queue of at most some thousands, taken from its front",
