@@ -42,7 +42,10 @@ def told(tmp_path: Path) -> Iterator[ml.Memory]:
 
 def tell(memory: ml.Memory, clock: Clock, folder: Path) -> None:
     trip = memory.scope(tenant=said("tenant"), user=said("user"), agent=said("agent"), session=said("session"))
-    memory.register_tool(said("tool"), lambda **given: said("result"), integrity="INTERNAL")
+    memory.register_tool(
+        said("tool"), lambda **given: said("result"), integrity="INTERNAL", compensate=lambda unit: said("undone")
+    )
+    memory.subscribe(lambda notice: None, owner=f"user:{said('listener')}", name=said("subscription"))
     memory.register(f"external:{said('origin')}", level="INTERNAL", verifier=True)
     memory.register_comparer(said("kind"), lambda one, other: one == other)
     everything = {
@@ -78,6 +81,8 @@ def tell(memory: ml.Memory, clock: Clock, folder: Path) -> None:
     late = {"name": f"{CANARY}-late", "on": "read", "action": "flag", "reason": said("reason of a rule")}
     memory.reload([POLICY, {"rules": [late]}])
     memory.catch_up()
+    memory.deliver()
+    memory.unsubscribe(said("subscription"))
     memory.rebuild()
     with memory._core.database.reading() as connection:
         save(build(connection, position_of(connection)), memory.path)  # as a large store does of itself
@@ -92,6 +97,10 @@ def act(memory: ml.Memory, trip: ml.Scope, unit: ml.Unit) -> None:
         trip.act(said("tool"), {said("argument"): said("value")}, justification=[unit])
     except ml.PolicyViolationError:
         assert memory.decisions()
+    ground = trip.store(said("ground"), creator="system")
+    done = trip.act(said("tool"), {said("argument"): said("value")}, justification=[ground])
+    trip.invalidate(ground)
+    trip.compensate(done.unit, reason=said("why undone"))
 
 
 def capture(trip: ml.Scope) -> None:
@@ -131,6 +140,7 @@ def test_files_beside_the_database_carry_none_either(told: ml.Memory, tmp_path: 
 def test_every_verb_that_writes_was_told_something() -> None:
     """A new verb has to be told something too, or named here as one that only reads."""
     reading = {
+        "compensations", "outbox", "subscriptions",
         "acting_as", "actor", "backtrace", "build_context", "context", "count", "explain", "forward", "get",
         "history", "impact", "list", "nearest", "plan_steps", "trace", "why", "backup", "close", "embedder",
         "explain_decision", "open", "path", "policies", "policy_status", "reembed", "scope", "verify", "watch",
