@@ -64,7 +64,8 @@ class RepairRow(msgspec.Struct, frozen=True, kw_only=True):
         kept: good successors that are active and right in the end without any call.
         cost: what they cost, over what calling all of them costs.
         least: the same, of the calls that no way could spare that does not know what a function will say.
-        people: units that wait for a person in the end.
+        people: units that nobody but a person can conclude anew, in the end.
+        waiting: units that can be made again, but wait for those.
     """
 
     shape: str
@@ -83,6 +84,7 @@ class RepairRow(msgspec.Struct, frozen=True, kw_only=True):
     cost: float
     least: float
     people: int
+    waiting: int
 
 
 class _Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +150,7 @@ class _Repaired(msgspec.Struct, kw_only=True):
     right: set[int]
     calls: list[int]
     people: int = 0
+    waiting: int = 0
 
 
 def _row(case: _Case, way: str) -> RepairRow:
@@ -165,7 +168,7 @@ def _row(case: _Case, way: str) -> RepairRow:
         kept=len((done.right & good) - set(done.calls)),
         cost=_share(_cost(case.web, done.calls), everything),
         least=_share(_least(case), everything),
-        people=done.people,
+        people=done.people, waiting=done.waiting,
     )  # fmt: skip
 
 
@@ -200,8 +203,8 @@ def _replayed(case: _Case) -> _Repaired:
         reader = Reader(memory, world.numbers, case.web.scratch(world.values))
         world.between = _paced(reader, len(_good(case)[1]))
         report = world.scope.replay()
-        people = len(report.needs_person)
-        return _summed(memory, reader, world.numbers, world.calls, people)
+        left = (len(report.needs_person), len(report.waiting))
+        return _summed(memory, reader, world.numbers, world.calls, left)
 
 
 def _paced(reader: Reader, steps: int) -> Callable[[], None]:
@@ -216,14 +219,14 @@ def _paced(reader: Reader, steps: int) -> Callable[[], None]:
 
 
 def _summed(
-    memory: Memory, reader: Reader, numbers: Mapping[str, int], calls: list[int], people: int = 0
+    memory: Memory, reader: Reader, numbers: Mapping[str, int], calls: list[int], left: tuple[int, int] = (0, 0)
 ) -> _Repaired:  # fmt: skip
     reader.look()
     after = Reader(memory, numbers, reader.truth)
     after.look()
     return _Repaired(
         during=(reader.reads, reader.stale), after=(after.reads, after.stale), right=after.right(), calls=calls,
-        people=people,
+        people=left[0], waiting=left[1],
     )  # fmt: skip
 
 

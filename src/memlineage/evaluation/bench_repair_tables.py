@@ -12,7 +12,7 @@ from memlineage.evaluation.bench_repair import WAYS, RepairRow
 
 __all__ = ["repair_tables"]
 
-_COUNTS: Final = ("web", "units", "below", "good", "run", "as it was", "for people")
+_COUNTS: Final = ("web", "units", "below", "good", "run", "as it was", "for people", "wait for them")
 
 
 class _Measure(NamedTuple):
@@ -39,7 +39,7 @@ def repair_tables(rows: Sequence[RepairRow]) -> Iterator[tuple[str, tuple[str, .
     if not webs:
         return
     own = [row for row in rows if row.way == WAYS[0]]
-    counts = [(r.units, r.below, r.good, r.runs, r.kept, r.people) for r in own]
+    counts = [(r.units, r.below, r.good, r.runs, r.kept, r.people, r.waiting) for r in own]
     lines = [(_web(row), *map("{:,}".format, line)) for row, line in zip(own, counts, strict=True)]
     yield "Repair: what the change reaches, and what replay does", _COUNTS, lines
     for measure in _MEASURES:

@@ -70,7 +70,8 @@ def to_markdown(report: Report) -> str:
     named = (*state_tables(report.state), *repair_tables(report.repair))
     blocks += [f"{title}\n\n{_markdown(head, rows)}" for title, head, rows in named]
     where = ", ".join(f"{name} {value}" for name, value in report.machine.items())
-    return "\n\n".join([*blocks, f"Median of five; {where}."])
+    taken = "Median of five; " if report.figures else ""
+    return "\n\n".join([*blocks, f"{taken}{where}."])
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
