@@ -106,7 +106,7 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         seq: position in the ledger.
         confidence: in [0, 1]; None if nobody said.
         context: id of the context snapshot (row A3).
-        dependencies: edges to parents, in the order given.
+        dependencies: edges to parents, in the order in which these were written.
         recipe: how it can be made again, if it can.
         reasserts: the refused statement that this one repeats (section 10).
     """
