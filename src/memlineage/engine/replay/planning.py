@@ -14,11 +14,13 @@ import msgspec
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
+from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.goals import Again
 from memlineage.engine.inputs import RESERVED_KINDS, Target
 from memlineage.engine.replay.recipes import Call, read_call
 from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayStep
 from memlineage.engine.snapshot import Snapshot
+from memlineage.errors import PolicyViolationError
 from memlineage.lineage.paths import ancestry, descent
 from memlineage.lineage.replaying import in_order
 from memlineage.model.ids import Ref
@@ -34,6 +36,7 @@ __all__ = ["Affected", "Made", "Model", "Planner", "Source", "Turn"]
 Model = Callable[[ModelStep], Any]
 _DOWN = frozenset({Status.PENDING, Status.CONTAMINATED, Status.EXPIRED, Status.INVALID})
 _OWN = frozenset({Status.EXPIRED, Status.INVALID})
+_BY_MODEL = "model"
 _INPUTS = frozenset({Role.DEPENDS, Role.ARGUMENT, Role.SUMMARISES})
 
 
@@ -126,8 +129,12 @@ class Turn(msgspec.Struct, frozen=True):
 class Planner:
     """Plans in one snapshot, for whoever acts."""
 
-    def __init__(self, core: Core, snapshot: Snapshot, acting: Acting, model: Model | None = None) -> None:
+    def __init__(
+        self, core: Core, enforcement: Enforcement, snapshot: Snapshot, acting: Acting, model: Model | None = None
+    ) -> None:
         self._core = core
+        self._enforcement = enforcement
+        self._reading = enforcement.reading(acting, snapshot, inspecting=True)
         self._snapshot = snapshot
         self._acting = acting
         self._model = model
@@ -183,11 +190,21 @@ class Planner:
         numbers = self._all_in_sight() if targets is None else self._below(targets)
         found = {}
         for n, unit in self._snapshot.units(numbers).items():
-            if unit.status in _DOWN and self._acting.scope.sees(unit.wall):
+            if unit.status in _DOWN and self.sees(n, unit):
                 item = self.look_at(n, unit)
                 if unit.status not in _OWN or not item.made.why:  # else nothing here is to be repaired
                     found[n] = item
         return found
+
+    def sees(self, n: int, unit: Unit) -> bool:
+        """Whether whoever acts may look at a version: what he may not is neither made again nor told."""
+        return self._acting.scope.sees(unit.wall) and self._enforcement.read(self._reading, unit, n).allowed
+
+    def require(self, n: int) -> None:
+        """Raises `PolicyViolationError` for a version that was named and may not be looked at."""
+        decision = self._enforcement.read(self._reading, self._snapshot.unit(n), n)
+        if not decision.allowed:
+            raise PolicyViolationError(decision, str(decision))
 
     def _all_in_sight(self) -> list[int]:
         from memlineage.store.search import Sight, listed
@@ -201,8 +218,9 @@ class Planner:
     def _below(self, targets: Sequence[Target]) -> list[int]:
         start: list[int] = []
         for target in targets:
-            unit = self._snapshot.resolve(self._acting.scope, target).unit
-            start += [row[0] for row in fetch(self._snapshot.connection, QUERIES["unit_versions"], (unit,))]
+            known = self._snapshot.resolve(self._acting.scope, target)
+            self.require(known.n)
+            start += [row[0] for row in fetch(self._snapshot.connection, QUERIES["unit_versions"], (known.unit,))]
         reached = sorted(descent(self._snapshot.graph, start))
         nodes = self._snapshot.graph.load(reached)
         return [n for n in reached if nodes[n].current]
@@ -222,6 +240,8 @@ class Planner:
             if needed and now != before and self._descends(now, n):
                 why = why or f"{stands.ref}, which replaced {edge.parent}, is itself made from it"
                 needed = False  # its turn cannot come after what comes after it
+            if made.how == _BY_MODEL and edge.role in _INPUTS and not self.sees(now, stands):
+                why = why or "something that it rests on may not be shown here"
             sources.append(Source(edge, now, stands, needed))
         return Affected(n, unit, made, tuple(sources), why or self._lost_argument(made, sources))
 
@@ -277,7 +297,7 @@ class Planner:
         if is_model_side(unit.creator):
             if self._model is None:
                 return Made(why=f"{unit.creator} concluded it: replay(model=function), or somebody vouches for it")
-            return Made(how="model")
+            return Made(how=_BY_MODEL)
         return Made(why=f"{unit.creator} said it, and nobody else can say it anew")
 
     def again(self, n: int) -> Again | str:

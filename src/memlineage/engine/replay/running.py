@@ -132,7 +132,7 @@ class Replaying:
 
     def _planned(self, acting: Acting, targets: Wish, model: Model | None) -> tuple[ReplayPlan, list[int]]:
         with self._core.read() as snapshot:
-            planner = Planner(self._core, snapshot, acting, model)
+            planner = Planner(self._core, self._enforcement, snapshot, acting, model)
             if isinstance(targets, Goal):
                 return plan_toward(planner, snapshot, acting, targets)
             return planner.plan(targets)
@@ -140,7 +140,7 @@ class Replaying:
     def carry_out(self, acting: Acting, plan: ReplayPlan, numbers: Sequence[int], options: Options) -> ReplayReport:
         """Make again what is needed of these versions, in this order."""
         with self._core.read() as snapshot:
-            turns = Planner(self._core, snapshot, acting, options.model).turns(numbers)
+            turns = Planner(self._core, self._enforcement, snapshot, acting, options.model).turns(numbers)
         leases = Leases(self._core)
         run = _Run(self._core, self._enforcement, self._writing, acting, options, leases)
         try:
@@ -235,7 +235,7 @@ class _Run:
         """One step, as things are now; whoever else is at it is waited for."""
         while True:
             with self._core.read() as snapshot:
-                planner = Planner(self._core, snapshot, self._acting, self._options.model)
+                planner = Planner(self._core, self._enforcement, snapshot, self._acting, self._options.model)
                 known = snapshot.resolve(self._acting.scope, Target(planned.id, None))
                 item = planner.look_at(known.n, snapshot.unit(known.n))
                 context = planner.context_of(known.n)
@@ -349,6 +349,7 @@ class _Run:
             assert self._options.model is not None
             model = self._options.model
             stored = None if context is None else orjson.loads(context)
+            self._acting.saw((item.unit, *item.parents))
             step = ModelStep(unit=item.unit, parents=item.parents, context=stored)
             yield "model", 0.0, lambda: _Answer(_as_fields(awaited(model, step)))
 

@@ -41,9 +41,10 @@ def plan_toward(planner: Planner, snapshot: Snapshot, acting: Acting, goal: Goal
         return goal.price(snapshot.unit(n)) if sees(n) else None
 
     def sees(n: int) -> bool:
-        return acting.scope.sees(snapshot.unit(n).wall)
+        return planner.sees(n, snapshot.unit(n))
 
     goal_n = snapshot.resolve(acting.scope, goal.target).n
+    planner.require(goal_n)
     found = plan(snapshot, goal_n, again=again, verify_cost=verify)
     steps = tuple(planner.step(planner.look_at(n, snapshot.unit(n)), found.reruns) for n in found.reruns)
     vouched = snapshot.units(found.reverifications).values()
