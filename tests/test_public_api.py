@@ -11,8 +11,8 @@ from memlineage.engine.options import StoreOptions
 NAMES = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncMemoryView", "AsyncScope", "Authority", "Backup", "BadLine",
     "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
-    "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
-    "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
+    "Compensation", "Compensations", "ConfidenceModel", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
+    "Context", "ContextItem", "ContextProfile", "Credibility", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
     "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Input",
     "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError",
     "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
@@ -36,7 +36,7 @@ MEMORY = {
     "explain_decision": ["decision", "*", "lang"],
     "open": [
         "path", "*", "policies", "default_policies", "embedder", "clock", "durability", "limits", "vfs",
-        "signing_key", "search_memory", "background", "decision_log",
+        "signing_key", "search_memory", "background", "decision_log", "confidence_model",
     ],
     "outbox": [],
     "path": [],
@@ -72,6 +72,7 @@ SCOPE = {
     "context": ["unit"],
     "corroborate": ["unit", "*", "depends_on", "creator"],
     "count": ["*", "filter"],
+    "credibility": ["unit"],
     "delete": ["unit", "*", "reason", "by"],
     "delete_all": ["*", "reason", "by"],
     "diff": ["first", "second"],

@@ -18,6 +18,7 @@ from memlineage.engine.backup import Backup
 from memlineage.engine.chain_results import Chain, ChainLink, PlanStep, PlanSteps
 from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, Option, Resolution, Settled
 from memlineage.engine.context_result import Context, ContextItem, LeftOut
+from memlineage.engine.credence.believing import Credibility
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.difference_results import ContentChange, Difference, StatusChange, ValueChange
@@ -64,6 +65,7 @@ from memlineage.errors import (
 )
 from memlineage.ledger.checkpoint import Checkpoint
 from memlineage.ledger.proof import Proof, Proven, verify_proof
+from memlineage.lineage.credibility import ConfidenceModel
 from memlineage.lineage.explain import Explanation
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity
@@ -77,8 +79,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncMemoryView", "AsyncScope", "Authority", "Backup", "BadLine",
     "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
-    "Compensation", "Compensations", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
-    "Context", "ContextItem", "ContextProfile", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
+    "Compensation", "Compensations", "ConfidenceModel", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
+    "Context", "ContextItem", "ContextProfile", "Credibility", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
     "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Input",
     "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError",
     "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",

@@ -28,6 +28,7 @@ from memlineage.engine.watching import OnReload, Watch
 from memlineage.engine.workers import WORKERS
 from memlineage.ledger.checkpoint import Checkpoint
 from memlineage.ledger.proof import Proof
+from memlineage.lineage.credibility import ConfidenceModel
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity
 from memlineage.model.unit import Unit
@@ -61,6 +62,7 @@ class AsyncMemory(AsyncCheckVerbs, AsyncContradictionVerbs, AsyncOwnerVerbs, Asy
         search_memory: int = SEARCH_MEMORY,
         background: bool = True,
         decision_log: DecisionLogging | None = None,
+        confidence_model: ConfidenceModel | None = None,
         workers: int = WORKERS,
     ) -> Self:
         """Open a store, or create it.
@@ -82,6 +84,7 @@ class AsyncMemory(AsyncCheckVerbs, AsyncContradictionVerbs, AsyncOwnerVerbs, Asy
                 searched staying longest; what one search needs is there in any case. 512 MB if left out.
             background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
             decision_log: what is logged of decisions, what is kept back from the log, and how many are kept.
+            confidence_model: how far creators are believed by default, and how that fades; for `credibility`.
             workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.
 
         Raises:
@@ -103,6 +106,7 @@ class AsyncMemory(AsyncCheckVerbs, AsyncContradictionVerbs, AsyncOwnerVerbs, Asy
                 search_memory=search_memory,
                 background=background,
                 decision_log=decision_log,
+                confidence_model=confidence_model,
             ),
             workers,
         )

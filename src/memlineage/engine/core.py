@@ -29,6 +29,7 @@ from memlineage.engine.replay.recipes import RecipeBook
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import ToolRegistry
 from memlineage.errors import PolicyViolationError, StoreError
+from memlineage.lineage.credibility import ConfidenceModel
 from memlineage.model.ids import uuid7
 from memlineage.model.principal import HOST
 from memlineage.model.time import to_us
@@ -70,6 +71,7 @@ class Core:
         clock: Clock | None,
         search_memory: int = SEARCH_MEMORY,
         decision_log: DecisionLogging | None = None,
+        confidence_model: ConfidenceModel | None = None,
     ) -> None:
         self.database = database
         self.generation = Generation.of(policies)
@@ -79,6 +81,7 @@ class Core:
         self.search_memory = search_memory
         self.tools = ToolRegistry()
         self.recipes = RecipeBook()
+        self.confidence = confidence_model or ConfidenceModel()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog(decision_log)
         self.later = Later()

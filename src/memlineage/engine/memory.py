@@ -41,6 +41,7 @@ from memlineage.engine.verbs.past import PastVerbs
 from memlineage.engine.watching import OnReload, Watch
 from memlineage.ledger.checkpoint import Checkpoint
 from memlineage.ledger.proof import Proof
+from memlineage.lineage.credibility import ConfidenceModel
 from memlineage.model.content import check_name
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, parse_principal
@@ -83,6 +84,7 @@ class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
         search_memory: int = SEARCH_MEMORY,
         background: bool = True,
         decision_log: DecisionLogging | None = None,
+        confidence_model: ConfidenceModel | None = None,
     ) -> Memory:
         """Open a store, or create it.
 
@@ -103,6 +105,7 @@ class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
                 searched staying longest; what one search needs is there in any case. 512 MB if left out.
             background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
             decision_log: what is logged of decisions, what is kept back from the log, and how many are kept.
+            confidence_model: how far creators are believed by default, and how that fades; for `credibility`.
 
         Raises:
             InvalidInputError: `search_memory` is no number of bytes.
@@ -123,6 +126,7 @@ class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
                 clock=clock,
                 search_memory=check_count(search_memory, name="search_memory", least=0),
                 decision_log=decision_log,
+                confidence_model=confidence_model,
             )
             check_embedder(core)
             admit_policy(core)

@@ -14,6 +14,7 @@ from memlineage.engine.compensating import Compensating
 from memlineage.engine.consequences import ConsequencesVerbs
 from memlineage.engine.contexts import Contexts
 from memlineage.engine.core import Core
+from memlineage.engine.credence.believing import Believing
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.explaining import Explaining
 from memlineage.engine.gate import Gate
@@ -61,6 +62,7 @@ class Parts:
         self.plans = Plans(core, self.enforcement)
         self.contexts = Contexts(core, self.enforcement, self.refreshing, lambda: self.retrieval)
         self.owners = Owners(core, self.enforcement)
+        self.believing = Believing(core, self.enforcement)
         self.compensating = Compensating(core, self.enforcement, self.writing, self.gate)
 
     @cached_property

@@ -18,8 +18,8 @@ one solution, the same from whatever values one starts, and in whatever order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -30,7 +30,7 @@ from memlineage.lineage.standing import contaminates
 from memlineage.model.principal import Integrity
 from memlineage.model.unit import CARRYING, TAU_MICRO
 
-__all__ = ["QuorumGraph", "Support", "best_independent", "quorum_level"]
+__all__ = ["QuorumGraph", "Support", "best_independent", "goes_back_to", "independent", "quorum_level"]
 
 
 class QuorumGraph(Graph, WrittenGraph, Walkable, Protocol):
@@ -76,13 +76,26 @@ def best_independent(supports: Sequence[Support], quorum: int) -> int:
     Chosen greedily, best integrity first, then fewest origins, then the order in which they were added. The level
     is the least among the first `quorum` chosen.
     """
-    chosen: list[int] = []
-    used: set[str] = set()
-    for support in sorted(supports, key=lambda s: (-s.integrity, len(s.origins))):
+    chosen = independent(sorted(supports, key=lambda s: (-s.integrity, len(s.origins))))
+    return chosen[quorum - 1].integrity if len(chosen) >= quorum else Integrity.UNTRUSTED
+
+
+class _FromOrigins(Protocol):
+    @property
+    def origins(self) -> frozenset[str]: ...
+
+
+S = TypeVar("S", bound=_FromOrigins)
+
+
+def independent(ranked: Iterable[S], used: frozenset[str] = frozenset()) -> list[S]:
+    """Those that share no origin with what is used already, or with one that came before and was chosen."""
+    chosen: list[S] = []
+    for support in ranked:
         if not support.origins & used:
-            chosen.append(support.integrity)
+            chosen.append(support)
             used |= support.origins
-    return chosen[quorum - 1] if len(chosen) >= quorum else Integrity.UNTRUSTED
+    return chosen
 
 
 def _support(graph: QuorumGraph, n: int, hops: Sequence[Hop]) -> Support | None:
@@ -94,7 +107,7 @@ def _support(graph: QuorumGraph, n: int, hops: Sequence[Hop]) -> Support | None:
     parents = {hop.parent for hop in hops}
     begins = roots(graph, parents)
     written = graph.written({*parents, *begins})
-    if any(written[root].creator_level == Integrity.UNTRUSTED for root in begins) or _goes_back_to(graph, parents, n):
+    if any(written[root].creator_level == Integrity.UNTRUSTED for root in begins) or goes_back_to(graph, parents, n):
         return None
     return Support(
         integrity=min(written[p].integrity for p in parents),
@@ -102,7 +115,7 @@ def _support(graph: QuorumGraph, n: int, hops: Sequence[Hop]) -> Support | None:
     )
 
 
-def _goes_back_to(graph: QuorumGraph, start: Collection[int], n: int) -> bool:
+def goes_back_to(graph: QuorumGraph, start: Collection[int], n: int) -> bool:
     """Whether integrity flows from a version into one of these."""
     seen: set[int] = set()
     wave = set(start)

@@ -84,6 +84,9 @@ SELECT e.parent, e.child FROM carray(?1) c JOIN edge e ON e.parent = c.value WHE
 -- name: confidences
 SELECT v.confidence FROM carray(?1) c JOIN version v ON v.n = c.value;
 
+-- name: voices  (who said these, how sure, and when)
+SELECT v.n, v.creator, v.actor, v.confidence, v.ts_us FROM carray(?1) c JOIN version v ON v.n = c.value;
+
 -- name: corroborated  (how many justifications came later)
 SELECT e.child, count(DISTINCT e.justification) FROM carray(?1) c JOIN edge e ON e.child = c.value
 WHERE e.justification > 0 GROUP BY e.child;
