@@ -79,6 +79,16 @@ def test_the_same_recipe_of_the_same_inputs_runs_once(kitchen: Kitchen) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_wrong_twice_over_is_asked_once_in_one_replay(kitchen: Kitchen, workers: int) -> None:
+    city = kitchen.fact("city", "Kyoto")
+    units = [kitchen.make("quote", city) for _ in range(3)]
+    for unit in units:
+        kitchen.trip.invalidate(unit)
+    assert kitchen.replay(workers=workers) == ["quote@2"] * 3
+    assert kitchen.ran == ["quote"]
+
+
 def test_what_stands_by_another_justification_is_left_alone(kitchen: Kitchen) -> None:
     city = kitchen.fact("city", "Kyoto")
     flight = kitchen.make("flight", city)

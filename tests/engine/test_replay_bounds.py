@@ -1,4 +1,4 @@
-"""Replay where something fails, costs too much, is forbidden or out of sight; and what others see meanwhile (row C4)."""
+"""Replay where something fails, costs too much, is forbidden or out of sight; what others see meanwhile (row C4)."""
 
 from __future__ import annotations
 
