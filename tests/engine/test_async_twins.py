@@ -148,7 +148,8 @@ def derived(twin: Twin, function: Function) -> str:
         wait = "" if name in AT_ONCE else "async "
         return f"    @overload\n    {wait}def {name}({arguments}) -> {returns}: ...\n"
     if name == "recipe":
-        head = f"    def {name}({arguments}) -> {returns.replace('Callable[P, Unit]', 'Callable[P, Awaitable[Unit]]')}:\n"
+        awaited = returns.replace("Callable[P, Unit]", "Callable[P, Awaitable[Unit]]")
+        head = f"    def {name}({arguments}) -> {awaited}:\n"
         return f"{head}{doc(function)}        return self._recipe({call})\n"
     if name == "track":
         head = f"    def {name}({arguments}) -> {returns}:\n"
@@ -223,7 +224,8 @@ def source(twin: Twin) -> str:
     if checking:
         real += ["from typing import TYPE_CHECKING"]
     guarded = "if TYPE_CHECKING:\n" + "".join(f"    {line}\n" for line in checking) if checking else ""
-    plain = ", ".join(f"`{f.name}`" for f in every if f.name in {"open", *DECORATORS, *AT_ONCE} or decorated(f, "property"))
+    at_once = {"open", *DECORATORS, *AT_ONCE}
+    plain = ", ".join(f"`{f.name}`" for f in every if f.name in at_once or decorated(f, "property"))
     told = f"`{twin.original}` for asynchronous programs: the same names with the same parameters, awaited."
     besides = (
         f"\n\n    Not awaited, since they read and write nothing: {plain}.\n"
