@@ -28,7 +28,19 @@ KNOWN = {
     **READER,
 }
 STRANGER = {**KNOWN, "principal": "agent:x", "principal_kind": "agent", "is_owner": False, "is_author": False}
-RESERVED = ["invalidate", "restore", "reverify", "corroborate", "endorse", "replay", "resolve", "erase", "share", "import", "export"]
+RESERVED = [
+    "invalidate",
+    "restore",
+    "reverify",
+    "corroborate",
+    "endorse",
+    "replay",
+    "resolve",
+    "erase",
+    "share",
+    "import",
+    "export",
+]
 OTHER = ["read", "write", "update", "act", "forget", "compact", "refresh", "expire"]
 
 
