@@ -13,7 +13,7 @@ NAMES = [
     "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
     "Compensation", "Compensations", "ConfidenceModel", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
     "Context", "ContextItem", "ContextProfile", "Credibility", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
-    "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Input",
+    "Delivered", "Difference", "Document", "Edge", "Effect", "Entry", "Explanation", "Finding", "Found", "Impact", "Input",
     "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError",
     "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
     "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
@@ -33,6 +33,7 @@ MEMORY = {
     "diff": ["first", "second"],
     "distrust": ["principal", "*", "since", "until", "reason"],
     "embedder": [],
+    "entry_check": ["name", "where", "*", "least_confidence", "sources"],
     "explain_decision": ["decision", "*", "lang"],
     "open": [
         "path", "*", "policies", "default_policies", "embedder", "clock", "durability", "limits", "vfs",

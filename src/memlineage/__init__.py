@@ -19,6 +19,7 @@ from memlineage.engine.chain_results import Chain, ChainLink, PlanStep, PlanStep
 from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, Option, Resolution, Settled
 from memlineage.engine.context_result import Context, ContextItem, LeftOut
 from memlineage.engine.credence.believing import Credibility
+from memlineage.engine.credence.registered import Entry
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.difference_results import ContentChange, Difference, StatusChange, ValueChange
@@ -81,7 +82,7 @@ __all__ = [
     "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
     "Compensation", "Compensations", "ConfidenceModel", "Conflict", "ConflictError", "ConflictPage", "Consequences", "ContentChange",
     "Context", "ContextItem", "ContextProfile", "Credibility", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging",
-    "Delivered", "Difference", "Document", "Edge", "Effect", "Explanation", "Finding", "Found", "Impact", "Input",
+    "Delivered", "Difference", "Document", "Edge", "Effect", "Entry", "Explanation", "Finding", "Found", "Impact", "Input",
     "Integrity", "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError",
     "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
     "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",

@@ -88,6 +88,7 @@ CALLED_BACK = {
     "register_contradiction": {"check"},
     "conflicts": {"check"},
     "subscribe": {"handler"},
+    "entry_check": {"where"},
     "replay": {"model", "progress"},
 }
 OPEN_DOC = "            workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.\n"

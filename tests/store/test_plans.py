@@ -18,6 +18,7 @@ from memlineage.store.sql import QUERIES
 
 ALL_OF_IT: Final = {
     "acted": "actions and approvals, from an index that has nothing else",
+    "awaited_forms": "what waits for others to say the same, asked for where a comparer is registered",
     "by_principal": "another level of a principal concerns whatever it said",
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
     "free_tasks": "a queue of at most some thousands, taken from its front",

@@ -21,7 +21,7 @@ from memlineage.lineage.paths import ancestry, resting_on
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Authority, Integrity, authority, is_model_side, kind_of
 from memlineage.model.scope import Wall
-from memlineage.model.state import CauseKind, Standing, State, Status
+from memlineage.model.state import CauseKind, Standing, Status
 from memlineage.model.unit import MICRO, Role
 from memlineage.store.database import fetch, ids
 from memlineage.store.graph import StoreGraph
@@ -32,7 +32,7 @@ from memlineage.store.writer import Writer
 
 __all__ = [
     "Admission", "Protection", "admit", "echo_of", "equivalent_versions", "exposure_edges", "link_edges", "look_up",
-    "protection_of",
+    "protection_of", "same_claim",
 ]  # fmt: skip
 
 _DEAD = frozenset({CauseKind.INVALID, CauseKind.QUARANTINED, CauseKind.RETRACTED})
@@ -126,9 +126,7 @@ def echo_of(writer: Writer, acting: Acting, draft: Draft, edges: Sequence[NewEdg
         return None
     nodes = writer.graph().load([n for n, _, _ in same])
     matching = [
-        nodes[n]
-        for n, subject, key in same
-        if _usable(nodes[n]) and _same_claim(draft.subject, draft.key, subject, key)
+        nodes[n] for n, subject, key in same if _usable(nodes[n]) and same_claim(draft.subject, draft.key, subject, key)
     ]
     return max(matching, key=lambda node: node.rank).n if matching else None
 
@@ -137,7 +135,7 @@ def _usable(node: Node) -> bool:
     return shown(node.own, node.winner, node.standing) in {Status.ACTIVE, Status.PENDING}
 
 
-def _same_claim(subject: str | None, key: str | None, other_subject: str | None, other_key: str | None) -> bool:
+def same_claim(subject: str | None, key: str | None, other_subject: str | None, other_key: str | None) -> bool:
     """Subject and key are equal, a missing one matching any."""
     subjects = subject is None or other_subject is None or subject == other_subject
     return subjects and (key is None or other_key is None or key == other_key)
@@ -174,8 +172,8 @@ def _reassertion(
     troubled = writer.states.troubled([n for n, here in writer.earlier.saying(draft.form) if here == ns])
     dead = [
         (n, unit)
-        for n, unit, _, _, subject, key in _claims(writer, [n for n in troubled if _dead(writer.states.state(n))])
-        if _same_claim(draft.subject, draft.key, subject, key)
+        for n, unit, _, _, subject, key in _claims(writer, [n for n in troubled if _dead(writer, n)])
+        if same_claim(draft.subject, draft.key, subject, key)
     ]
     if not dead:
         return "none", None
@@ -198,8 +196,13 @@ def _claims(writer: Writer, alike: Sequence[int]) -> Sequence[tuple[Any, ...]]:
     return fetch(writer.connection, QUERIES["claims"], (ids(alike),)) if alike else ()
 
 
-def _dead(state: State) -> bool:
-    return state.own in _DEAD or state.quarantined or state.standing == Standing.CONTAMINATED
+def _dead(writer: Writer, n: int) -> bool:
+    """Whether a version was found wrong. What an entry check holds back was not: it waits for others to say it."""
+    state = writer.states.state(n)
+    if state.standing == Standing.CONTAMINATED or not (state.own in _DEAD or state.quarantined):
+        return state.standing == Standing.CONTAMINATED
+    causes = list(writer.connection.execute(QUERIES["causes_awaiting"], (n,)))
+    return not causes or not all(awaits for _, awaits in causes)
 
 
 def _has_active_parent(edges: Iterable[NewEdge], nodes: Mapping[int, Node]) -> bool:

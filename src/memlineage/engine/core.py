@@ -19,6 +19,7 @@ from typing import Final
 
 import apsw
 
+from memlineage.engine.credence.registered import EntryChecks
 from memlineage.engine.decision_logging import DecisionLogging, Line
 from memlineage.engine.decisions import DecisionLog
 from memlineage.engine.generation import Generation, Generations
@@ -82,6 +83,7 @@ class Core:
         self.tools = ToolRegistry()
         self.recipes = RecipeBook()
         self.confidence = confidence_model or ConfidenceModel()
+        self.entry_checks = EntryChecks()
         self.comparers: dict[str, Comparer] = {}
         self.log = DecisionLog(decision_log)
         self.later = Later()

@@ -19,6 +19,8 @@ from memlineage.engine.admission import (
     protection_of,
 )
 from memlineage.engine.core import Core
+from memlineage.engine.credence.entry import alike_forms, entered, entry_of
+from memlineage.engine.credence.registered import Matched
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.facts import new_facts
 from memlineage.engine.inputs import RESERVED_KINDS, Draft, Target, check_identity
@@ -49,12 +51,16 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
         vector: its embedding.
         terms: its index terms.
         forms: per distinct form of earlier versions, whether it says the same.
+        checks: the entry checks that are about it.
+        said: forms that say the same, among those that wait for others to say so.
     """
 
     draft: Draft
     vector: bytes
     terms: str
     forms: dict[bytes, bool]
+    checks: tuple[Matched, ...] = ()
+    said: frozenset[bytes] = frozenset()
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
@@ -86,10 +92,20 @@ class Writing:
     def prepare(self, drafts: Sequence[Draft], revised: Target | None = None) -> list[Prepared]:
         """Embed, tokenise and compare, outside any transaction."""
         vectors = to_blobs(embed_texts(self._core.embedder, [draft.content for draft in drafts]))
-        return [
+        prepared = [
             Prepared(draft, vector, index_terms(draft.content), self._judge(draft, revised))
             for draft, vector in zip(drafts, vectors, strict=True)
         ]
+        return [self._checked(item, revised) for item in prepared] if self._core.entry_checks else prepared
+
+    def _checked(self, item: Prepared, revised: Target | None) -> Prepared:
+        """The same, with the entry checks that are about it."""
+        draft = item.draft
+        entry = entry_of(self._core, draft, revised)
+        if entry.kind in RESERVED_KINDS:
+            return item
+        said = alike_forms(self._core, entry.kind, draft.content)
+        return msgspec.structs.replace(item, checks=self._core.entry_checks.about(entry), said=said | {draft.form})
 
     def _judge(self, draft: Draft, revised: Target | None) -> dict[bytes, bool]:
         """Ask the kind's comparer once per distinct earlier form; equal normal forms are the same anyway."""
@@ -231,6 +247,8 @@ class Writing:
             reason = next((text for text in decision.reasons if text.startswith(held.rule)), held.rule)
             new = msgspec.structs.replace(new, quarantine=reason)
         n = writer.write_version(new, item.draft.form, item.vector, item.terms, mask)
+        if item.said:
+            entered(writer, self._core, self._enforcement, n, new, item.checks, item.said)
         if decision.deferred:
             self._core.later.written(writer, n, decision)
         return Written(n, new, writer.numbers.seq)

@@ -29,7 +29,7 @@ from memlineage.model.principal import HOST, kind_of, parse_principal
 from memlineage.model.state import CONTAMINATING, CauseKind, Standing
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role
 
-__all__ = ["ConfidenceModel", "Judgement", "Voice", "judge", "judged_by", "origins_of"]
+__all__ = ["ConfidenceModel", "Judgement", "Voice", "beginnings", "judge", "judged_by", "origins_of"]
 
 _PRIORS = {"user": 0.95, "system": 0.95, "tool": 0.8, "agent": 0.6, "reasoning": 0.6, "external": 0.3}
 _DAY_US = 86_400_000_000
@@ -175,8 +175,8 @@ def _judged(
     for number in numbers:
         parents = justifications[number]
         if parents and not goes_back_to(graph, parents, n):
-            late.append(_Support(min(map(worth, parents)), _origins(graph, parents, voices)))
-    used = _written_origins(graph, n, voices) if late and written > 0 else frozenset[str]()
+            late.append(_Support(min(map(worth, parents)), _said_by(roots(graph, parents), voices)))
+    used = _said_by(beginnings(graph, n), voices) if late and written > 0 else frozenset[str]()
     supports = _best(late, used)
     down = node.own in CONTAMINATING or node.quarantined or node.standing == Standing.CONTAMINATED
     return Judgement(
@@ -201,14 +201,14 @@ def _doubt(supports: Iterable[float]) -> float:
     return prod(1.0 - worth for worth in supports)
 
 
-def _origins(graph: QuorumGraph, start: Collection[int], voices: Mapping[int, Voice]) -> frozenset[str]:
-    return frozenset[str]().union(*(origins_of(voices[root]) for root in roots(graph, start)))
+def _said_by(begins: Collection[int], voices: Mapping[int, Voice]) -> frozenset[str]:
+    return frozenset[str]().union(*(origins_of(voices[root]) for root in begins))
 
 
-def _written_origins(graph: QuorumGraph, n: int, voices: Mapping[int, Voice]) -> frozenset[str]:
-    """The origins of a version by the justification that it was written with alone: its own, if it is a root."""
-    written = [hop for hop in graph.parents([n]) if hop.justification == 0 and hop.role != Role.REVISES]
-    return _origins(graph, [hop.parent for hop in written], voices) if written else origins_of(voices[n])
+def beginnings(graph: QuorumGraph, n: int) -> set[int]:
+    """The roots of a version by the justification that it was written with alone: itself, if it is a root."""
+    written = {hop.parent for hop in graph.parents([n]) if hop.justification == 0 and hop.role != Role.REVISES}
+    return roots(graph, written) if written else {n}
 
 
 def _stands_in(node: Node) -> bool:

@@ -146,6 +146,21 @@ SELECT v.n, v.vector FROM carray(?1) c JOIN version v ON v.n = c.value WHERE v.v
 -- name: active_causes
 SELECT kind, seq, by, at_us FROM cause WHERE n = ?1 AND lifted IS NULL ORDER BY seq;
 
+-- name: causes_awaiting  (what is held against a version, and whether that ends by itself once others say the same)
+SELECT c.seq, EXISTS (SELECT 1 FROM awaiting a WHERE a.n = c.n AND a.cause = c.seq)
+FROM cause c WHERE c.n = ?1 AND c.lifted IS NULL;
+
+-- name: awaited  (which of these wait for what, and by which cause)
+SELECT a.n, a.name, a.cause FROM carray(?1) i JOIN awaiting a ON a.n = i.value
+JOIN cause c ON c.n = a.n AND c.seq = a.cause WHERE c.lifted IS NULL;
+
+-- name: awaited_forms  (what is said by whatever waits)
+SELECT DISTINCT v.form, v.content, v.kind FROM awaiting a JOIN cause c ON c.n = a.n AND c.seq = a.cause
+JOIN version v ON v.n = a.n WHERE v.content IS NOT NULL AND c.lifted IS NULL;
+
+-- name: labels_of  (the current version of a unit)
+SELECT v.kind, v.tags, v.subject, v.key FROM unit u JOIN version v ON v.n = u.current WHERE u.id = ?1;
+
 -- name: said  (same normal form: from the index alone)
 SELECT v.form, v.n, v.ns FROM carray(?1) c JOIN version v ON v.form = c.value;
 

@@ -264,6 +264,7 @@ class Writer:
             "UPDATE cause SET lifted = ?, lift_reason = ?, lift_salt = ? WHERE n = ? AND seq = ?",
             (seq, reason, salt, n, cause),
         )
+        self.connection.execute("DELETE FROM awaiting WHERE n = ? AND cause = ?", (n, cause))
         if waive:
             self.connection.execute("UPDATE version SET waived = 1 WHERE n = ?", (n,))
         self._touch(n)

@@ -100,7 +100,7 @@ def _side_tables(connection: Connection, tables: Tables) -> Iterator[str]:
     for (u,) in connection.execute("SELECT u FROM refresh"):
         if u not in tables.units:
             yield f"refresh {u}: that unit is not there"
-    for table in ("task", "finding"):
+    for table in ("task", "finding", "awaiting", "checked"):
         for (n,) in connection.execute(f"SELECT n FROM {table}"):
             if n not in tables.versions:
                 yield f"{table}: version n={n} is not there"
