@@ -68,7 +68,8 @@ def test_bench_refuses_a_benchmark_that_does_not_exist(desk: Any) -> None:
 
 
 @pytest.mark.slow
-def test_bench_prints_its_figures_as_data(desk: Any) -> None:
+def test_bench_prints_its_figures_as_data(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEMLINEAGE_DATA", raising=False)
     result = desk.type("bench", "recall", "--json")
     assert (result.exit_code, bool(json.loads(result.stdout)["recall"])) == (0, True)
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from memlineage.errors import InvalidInputError
-from memlineage.recall.embedding import to_blob
+from memlineage.errors import InvalidInputError, StoreError
+from memlineage.recall.embedding import BLOB_TYPE, to_blob
 from memlineage.recall.vectors import (
     Likeness,
     best_places,
@@ -167,3 +167,13 @@ def test_a_blob_of_another_dimension_is_refused() -> None:
 
 def test_blobs_are_little_endian() -> None:
     assert to_blob(np.array([1.0], dtype=np.float32)) == b"\x00\x3c"
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_no_embedder_computed_is_damage(odd: float) -> None:
+    good = np.ones(4, dtype=BLOB_TYPE)
+    bad = good.copy()
+    bad[2] = odd
+    with pytest.raises(StoreError, match="rebuild"):
+        from_blobs([good.tobytes(), bad.tobytes()], 4)
+    assert from_blobs([good.tobytes()], 4).tolist() == [[1.0] * 4]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from memlineage.errors import InvalidInputError
+from memlineage.errors import InvalidInputError, StoreError
 from memlineage.recall.embedding import BLOB_TYPE
 
 if TYPE_CHECKING:
@@ -44,12 +44,20 @@ def from_blob(blob: bytes) -> NDArray[np.float32]:
 
 
 def from_blobs(blobs: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
-    """Many vectors at once, shape (n, dimension). A blob of another length is an InvalidInputError."""
+    """Many vectors at once, shape (n, dimension).
+
+    Raises:
+        InvalidInputError: a blob has another length.
+        StoreError: one holds what no embedder computed: the file is damaged.
+    """
     size = dimension * np.dtype(BLOB_TYPE).itemsize
     for blob in blobs:
         if len(blob) != size:
             raise InvalidInputError(f"a stored vector has {len(blob)} bytes; dimension {dimension} takes {size}")
-    return np.frombuffer(b"".join(blobs), dtype=BLOB_TYPE).astype(np.float32).reshape(len(blobs), dimension)
+    rows = np.frombuffer(b"".join(blobs), dtype=BLOB_TYPE).astype(np.float32).reshape(len(blobs), dimension)
+    if not np.isfinite(rows).all():
+        raise StoreError("a stored vector is damaged: memlineage verify names it, memlineage rebuild computes it anew")
+    return rows
 
 
 class Likeness:
