@@ -31,12 +31,13 @@ def test_the_commands_of_this_version() -> None:
         "init", "store", "get", "retrieve", "list", "update", "delete", "history", "invalidate", "retract", "restore",
         "outbox", "subscribe", "unsubscribe", "deliver", "compensations", "compensate",
         "reverify", "corroborate", "endorse", "replay", "conflicts", "resolve", "impact",
+        "quarantined", "quarantine", "release",
         "trace", "explain", "diff", "chain", "context",
         "authorize", "decisions", "why", "policy check", "policy explain", "policy test", "policy simulate",
         "policy conflicts", "policy schema", "catch-up", "checkpoint", "prove", "rotate-key", "verify", "rebuild",
         "import", "backup", "reembed", "doctor", "bench", "demo",
     }  # fmt: skip
-    assert len(SCOPED) == 27
+    assert len(SCOPED) == 30
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memlineage.model.ids import Ref
     from memlineage.model.unit import Unit
 
-__all__ = ["By", "Reason", "UnitId", "consequences", "register"]
+__all__ = ["By", "Reason", "UnitId", "consequences", "register", "still_held"]
 
 _PANEL = "Consequences"
 _SHOWN = 30
@@ -57,7 +57,7 @@ def restore(
     """Take back one cause: exactly what it alone held down returns."""
     with at.scope() as scope:
         done = scope.restore(named(scope, unit), cause=cause, reason=reason, by=by)
-        return consequences(scope, done, _still_held(done.unit))
+        return consequences(scope, done, still_held(done.unit))
 
 
 def reverify(
@@ -125,7 +125,7 @@ def endorse(
         return consequences(scope, done)
 
 
-def _still_held(unit: Unit) -> tuple[str, ...]:
+def still_held(unit: Unit) -> tuple[str, ...]:
     """What keeps a restored unit down all the same, and what to do about that."""
     left = [cause for cause in unit.causes if cause.kind.label != "erased"]
     if left:
