@@ -100,6 +100,24 @@ def lines(ids: dict[str, str]) -> dict[str, list[list[str]]]:
             ["chain", child], ["chain", root, "--forward", "--query", HOSTILE], ["chain", child, "--nearest"],
             ["chain", root, "--steps"], ["chain", child, "--role", HOSTILE], ["chain", child, "--purpose", HOSTILE],
         ],
+        "conflicts": [["conflicts"], ["conflicts", "--all"], ["conflicts", "--subject", HOSTILE, "--key", HOSTILE]],
+        "resolve": [
+            ["resolve", root], ["resolve", root, "--answer", HOSTILE], ["resolve", root, "--asked", HOSTILE],
+            ["resolve", root, "--content", HOSTILE, "--reason", HOSTILE],
+        ],
+        "replay": [
+            ["replay", "--dry-run"], ["replay"], ["replay", HOSTILE], ["replay", "--goal", ids["below"]],
+            ["replay", down, "--tools", f"/nowhere/{HOSTILE}"],
+        ],
+        "subscribe": [["subscribe", "--owner", f"user:{HOSTILE}", "--name", HOSTILE], ["subscribe", "--kind", HOSTILE]],
+        "outbox": [["outbox"]],
+        "deliver": [["deliver"], ["deliver", "--tools", f"/nowhere/{HOSTILE}"]],
+        "unsubscribe": [["unsubscribe", HOSTILE]],
+        "compensations": [["compensations"]],
+        "compensate": [["compensate", root, "--reason", HOSTILE], ["compensate", HOSTILE]],
+        "quarantine": [["quarantine", child, "--reason", HOSTILE], ["quarantine", root, "--by", HOSTILE]],
+        "quarantined": [["quarantined"]],
+        "release": [["release", child, "--reason", HOSTILE], ["release", HOSTILE]],
         "context": [
             ["context", HOSTILE], ["context", HOSTILE, "--focus", child, "--profile", "planning"],
             ["context", HOSTILE, "--prompt"], ["context", "x", "--profile", HOSTILE],
@@ -143,6 +161,10 @@ UNSCOPED = {
     "backup",
     "catch-up",
     "diff",
+    "subscribe",
+    "outbox",
+    "deliver",
+    "unsubscribe",
 }
 
 

@@ -67,6 +67,7 @@ def tell(memory: ml.Memory, clock: Clock, folder: Path) -> None:
     trip.delete(trip.store(said("deleted")), reason=said("why deleted"))
     act(memory, trip, unit)
     capture(trip)
+    repair(memory, trip, clock)
     lines = folder / f"{CANARY}.jsonl"
     lines.write_text(json.dumps({"role": "user", "content": said("imported")}) + "\n", encoding="utf-8")
     trip.load(lines, name=said("source"))
@@ -112,6 +113,28 @@ def capture(trip: ml.Scope) -> None:
         forecast(said("city"))
 
 
+def repair(memory: ml.Memory, trip: ml.Scope, clock: Clock) -> None:
+    """Make again, settle, hold back, look back."""
+    city = trip.store(said("city"), subject=said("trip"), key=said("goal"), creator="tool:first")
+    quote = trip.recipe(said("recipe"), tags=[said("tag of a recipe")])(lambda text, more: said("quote of ") + text)
+    quote(city, said("argument of a recipe"))
+    trip.update(city, said("another city"), creator="tool:first")
+    trip.replay(by=f"user:{said('user')}")
+    broken = trip.recipe(said("broken"))(lambda text: said("first") if text.endswith("another city") else 1 / 0)
+    broken(trip.get(city.id))
+    trip.update(city, said("a third city"), creator="tool:first")
+    trip.replay()
+    memory.register_contradiction(lambda one, other: said("contradiction"))
+    trip.store(said("rival"), subject=said("trip"), key=said("goal"), creator="tool:second", timestamp=clock.now)
+    for conflict in trip.conflicts(flagged=False):
+        trip.resolve(conflict, said("answer"), reason=said("why resolved"))
+        break
+    trip.release(trip.quarantine(city, reason=said("why held")).ref, reason=said("why released"))
+    trip.quarantined()
+    memory.as_of(clock.now).scope(user=said("user")).list()
+    memory.diff(clock.now, clock.now)
+
+
 def test_the_ledger_carries_no_text_of_anybody(told: ml.Memory) -> None:
     found = {}
     with told._core.database.reading() as connection:
@@ -140,7 +163,7 @@ def test_files_beside_the_database_carry_none_either(told: ml.Memory, tmp_path: 
 def test_every_verb_that_writes_was_told_something() -> None:
     """A new verb has to be told something too, or named here as one that only reads."""
     reading = {
-        "compensations", "outbox", "subscriptions",
+        "compensations", "credibility", "outbox", "quarantined", "subscriptions",
         "acting_as", "actor", "backtrace", "build_context", "context", "count", "explain", "forward", "get",
         "history", "impact", "list", "nearest", "plan_steps", "trace", "why", "backup", "close", "embedder",
         "explain_decision", "open", "path", "policies", "policy_status", "reembed", "scope", "verify", "watch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,10 +78,10 @@ def _bar(at: InScope) -> Iterator[Told | None]:
     """A bar where somebody looks on; nothing anywhere else."""
     from memlineage.cli.terminal import console
 
-    screen = console(no_color=at.no_color, stderr=True)
-    if at.json or not screen.is_terminal:
+    if at.json or not sys.stderr.isatty():
         yield None
         return
+    screen = console(no_color=at.no_color, stderr=True)
     from rich import progress
 
     columns = (
