@@ -176,11 +176,10 @@ def _verdict(answer: object) -> str | None:
     """The reason for which two units contradict each other; None if they do not."""
     if isinstance(answer, str):
         return answer.strip() or None
-    if isinstance(answer, bool) or not isinstance(answer, int | float):
-        return _PLAIN if answer is True else _no(answer)
-    return f"{_PLAIN}, with likelihood {answer:g}" if answer >= _LIKELY else None
-
-
-def _no(answer: object) -> None:
-    if answer is not None and answer is not False:
+    if answer is True:
+        return _PLAIN
+    if answer is None or answer is False:
+        return None
+    if not isinstance(answer, int | float):
         raise InvalidInputError(f"a check answered {answer!r:.80}; it must give a yes or no, a number or a reason")
+    return f"{_PLAIN}, with likelihood {answer:g}" if answer >= _LIKELY else None

@@ -141,7 +141,8 @@ class ConflictView:
         Whoever may not see the winner is told nothing: not even what it is about.
         """
         considered = _considered(contest)
-        units = self._readable([claim.n for claim in considered], kept_back := [])
+        kept_back: list[Withheld] = []
+        units = self._readable([claim.n for claim in considered], kept_back)
         losers = [units[claim.n] for claim in contest.losers[:_LOSERS] if claim.n in units]
         disputed = [(units[claim.n], claim, why) for claim, why in contest.disputed[:_LOSERS] if claim.n in units]
         losers = list(dict.fromkeys((*(unit for unit, _, _ in disputed), *losers)))
@@ -250,7 +251,8 @@ def _common(a: str | None, b: str | None) -> str | None:
 
 def _walls(scope: Scope) -> list[Wall]:
     """Walls of every sort that this scope sees into."""
-    owners = [(scope.user, scope.agent)] if scope.user is not None else []
+    owners: list[tuple[str | None, str | None]] = []
+    owners += [(scope.user, scope.agent)] if scope.user is not None else []
     owners += [(None, scope.agent)] if scope.agent is not None else []
     found = [
         Wall(tenant=scope.tenant, user=user, agent=agent, session=scope.session, visibility=visibility)
