@@ -21,6 +21,8 @@ from memlineage.engine.context_result import Context, ContextItem, LeftOut
 from memlineage.engine.credence.believing import Credibility
 from memlineage.engine.credence.quarantine import Quarantined, QuarantinedPage
 from memlineage.engine.credence.registered import Entry
+from memlineage.engine.credence.report import CheckReport, CheckResult, Verdict
+from memlineage.engine.credence.rounds import CheckRounds
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.difference_results import ContentChange, Difference, StatusChange, ValueChange
@@ -80,16 +82,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionResult", "Affected", "AsyncMemory", "AsyncMemoryView", "AsyncScope", "Authority", "Backup", "BadLine",
-    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "Checkpoint", "Clarification",
-    "Compensation", "Compensations", "ConfidenceModel", "Conflict", "ConflictError", "ConflictPage", "Consequences",
-    "ContentChange", "Context", "ContextItem", "ContextProfile", "Credibility", "CycleError", "Decision",
-    "DecisionExplanation", "DecisionLogging", "Delivered", "Difference", "Document", "Edge", "Effect", "Entry",
-    "Explanation", "Finding", "Found", "Impact", "Input", "Integrity", "InvalidInputError", "LedgerError", "LeftOut",
-    "Limits", "Lineage", "Loaded", "MemLineageError", "Memory", "MemoryView", "ModelStep", "Notice", "NoticeKind",
-    "Option", "Page", "PlanStep", "PlanSteps", "PolicyDocumentError", "PolicySet", "PolicyStatus",
-    "PolicyViolationError", "Progress", "Proof", "Proven", "Quarantined", "QuarantinedPage", "QuotaError",
-    "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep", "Resolution", "Role", "Scope",
-    "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError", "Subscription",
-    "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "VerifyReport", "Watch", "Withheld",
-    "carry", "verify_proof",
+    "Budget", "CapabilityError", "CaughtUp", "Cause", "Chain", "ChainLink", "Change", "CheckReport", "CheckResult",
+    "CheckRounds", "Checkpoint", "Clarification", "Compensation", "Compensations", "ConfidenceModel", "Conflict",
+    "ConflictError", "ConflictPage", "Consequences", "ContentChange", "Context", "ContextItem", "ContextProfile",
+    "Credibility", "CycleError", "Decision", "DecisionExplanation", "DecisionLogging", "Delivered", "Difference",
+    "Document", "Edge", "Effect", "Entry", "Explanation", "Finding", "Found", "Impact", "Input", "Integrity",
+    "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory",
+    "MemoryView", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps", "PolicyDocumentError",
+    "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven", "Quarantined",
+    "QuarantinedPage", "QuotaError", "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep", "Resolution",
+    "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError",
+    "Subscription", "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "Verdict", "VerifyReport",
+    "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

@@ -89,6 +89,8 @@ CALLED_BACK = {
     "conflicts": {"check"},
     "subscribe": {"handler"},
     "entry_check": {"where"},
+    "standing_check": {"where", "check"},
+    "start_checks": {"on_report"},
     "replay": {"model", "progress"},
 }
 OPEN_DOC = "            workers: threads in which the verbs run; see `memlineage.engine.workers` for why four.\n"

@@ -22,6 +22,7 @@ ALL_OF_IT: Final = {
     "by_principal": "another level of a principal concerns whatever it said",
     "corroborated_at_all": "another quorum concerns whatever was corroborated",
     "free_tasks": "a queue of at most some thousands, taken from its front",
+    "current_versions": "standing checks are about whatever is current",
     "ended_by_time": "another policy concerns whatever has ended by time",
     "notices": "the outbox, shown whole",
     "said_between": "distrust concerns whatever a principal said",

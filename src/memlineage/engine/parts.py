@@ -35,6 +35,7 @@ from memlineage.model.unit import Unit
 
 if TYPE_CHECKING:
     from memlineage.engine.conflicts_settled import Disputes
+    from memlineage.engine.credence.standing import StandingChecks
     from memlineage.engine.past_view import Past
     from memlineage.engine.retrieval import Retrieval
 
@@ -80,6 +81,13 @@ class Parts:
         return Disputes(self.core, self.enforcement, self.writing, self.draft)
 
     @cached_property
+    def standing(self) -> StandingChecks:
+        """Checks against more authoritative sources."""
+        from memlineage.engine.credence.standing import StandingChecks
+
+        return StandingChecks(self)
+
+    @cached_property
     def past(self) -> Past:
         """Views of what was. Raises `CapabilityError` in one of them."""
         from memlineage.engine.past_view import Past
@@ -91,7 +99,9 @@ class Parts:
         return self if moment is None else self.past.parts(self.past.instant(moment))
 
     def close(self) -> None:
-        """Let go of the copies that views were made of."""
+        """End the threads of standing checks, and let go of the copies that views were made of."""
+        if "standing" in self.__dict__:
+            self.standing.stop()
         if "past" in self.__dict__:
             self.past.close()
 

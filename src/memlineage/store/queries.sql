@@ -158,6 +158,21 @@ JOIN cause c ON c.n = a.n AND c.seq = a.cause WHERE c.lifted IS NULL;
 SELECT DISTINCT v.form, v.content, v.kind FROM awaiting a JOIN cause c ON c.n = a.n AND c.seq = a.cause
 JOIN version v ON v.n = a.n WHERE v.content IS NOT NULL AND c.lifted IS NULL;
 
+-- name: checked_of  (when versions were last held against the source of a check)
+SELECT n, at_us FROM checked WHERE name = ?1 AND n > 0;
+
+-- name: put_checked
+INSERT OR REPLACE INTO checked (name, n, at_us, verdict) VALUES (?, ?, ?, ?);
+
+-- name: check_lease
+SELECT at_us, verdict FROM checked WHERE name = ?1 AND n = 0;
+
+-- name: end_check_lease
+DELETE FROM checked WHERE name = ?1 AND n = 0 AND verdict = ?2;
+
+-- name: current_versions
+SELECT current FROM unit ORDER BY u;
+
 -- name: labels_of  (the current version of a unit)
 SELECT v.kind, v.tags, v.subject, v.key FROM unit u JOIN version v ON v.n = u.current WHERE u.id = ?1;
 

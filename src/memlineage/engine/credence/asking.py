@@ -18,10 +18,11 @@ _LENGTH: Final = 300
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What a function returned, or in words how it failed."""
+    """What a function returned, or in words how it failed; `late` if it did not return in time."""
 
     value: Any = None
     error: str | None = None
+    late: bool = False
 
 
 def ask(function: Callable[..., Any], *arguments: Any, seconds: float) -> Answered:
@@ -31,7 +32,7 @@ def ask(function: Callable[..., Any], *arguments: Any, seconds: float) -> Answer
         call: Future[Any] = pool.submit(copy_context().run, function, *arguments)
         failed = call.exception(timeout=seconds)
     except FutureTimeoutError:
-        return Answered(error=f"no answer within {seconds:g} s")
+        return Answered(error=f"no answer within {seconds:g} s", late=True)
     finally:
         pool.shutdown(wait=False)
     if failed is None:
