@@ -17,8 +17,9 @@ from memlineage.model.principal import HOST
 from memlineage.model.state import CauseKind
 
 READS = {
-    "acting_as", "actor", "backtrace", "build_context", "compensations", "conflicts", "context", "count", "explain",
-    "forward", "get", "history", "impact", "list", "nearest", "plan_steps", "retrieve", "trace", "why",
+    "acting_as", "actor", "backtrace", "build_context", "compensations", "conflicts", "context", "count",
+    "credibility", "explain", "forward", "get", "history", "impact", "list", "nearest", "plan_steps", "quarantined",
+    "retrieve", "trace", "why",
 }  # fmt: skip
 
 
@@ -148,6 +149,7 @@ def test_every_verb_reads_or_is_refused(memory: ml.Memory, trip: ml.Scope, clock
         "reverify": lambda: scope.reverify(known), "corroborate": lambda: scope.corroborate(known, depends_on=[known]),
         "endorse": lambda: scope.endorse(known, reason="x"), "authorize": lambda: scope.authorize("book", {}),
         "act": lambda: scope.act("book", {}, justification=[known]), "step": lambda: scope.step("x"),
+        "quarantine": lambda: scope.quarantine(known), "release": lambda: scope.release(known),
         "track": lambda: scope.track(creator="tool:x")(ran.append),
         "approve": lambda: scope.approve(ml.Decision(id="x", effect=ml.Effect.ASK, action="act", revision="0")),
     }  # fmt: skip
@@ -608,3 +610,11 @@ def test_what_could_be_read_is_not_guessed_where_the_policy_of_then_is_lost(tmp_
         with pytest.raises(ml.StoreError, match="is not kept"):
             memory.as_of(at)
         assert memory.as_of(clock.now).scope(user="alice").count() == 1
+
+
+def test_credibility_in_the_past_goes_by_the_model_of_the_memory(clock: Clock) -> None:
+    model = ml.ConfidenceModel(priors={"tool:rumours": 0.1})
+    with ml.Memory.open(embedder="lexical", clock=clock, confidence_model=model) as memory:
+        unit = memory.scope(user="alice").store("Fares will fall", creator="tool:rumours")
+        clock.advance(hours=1)
+        assert then(memory, clock.now).credibility(unit).score == 0.1

@@ -129,6 +129,8 @@ def repair(memory: ml.Memory, trip: ml.Scope, clock: Clock) -> None:
     for conflict in trip.conflicts(flagged=False):
         trip.resolve(conflict, said("answer"), reason=said("why resolved"))
         break
+    memory.entry_check(said("check"), {"tags": said("doubtful")})
+    trip.store(said("doubted"), tags=[said("doubtful")], creator=f"external:{said('origin')}")
     trip.release(trip.quarantine(city, reason=said("why held")).ref, reason=said("why released"))
     trip.quarantined()
     memory.as_of(clock.now).scope(user=said("user")).list()

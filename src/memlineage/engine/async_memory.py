@@ -77,7 +77,7 @@ class AsyncMemory(AsyncCheckVerbs, AsyncContradictionVerbs, AsyncOwnerVerbs, Asy
             durability: `full` survives power loss at every commit; `normal` may lose the last ones, never consistency.
             limits: quotas.
             vfs: a registered SQLite VFS, for tests of storage faults.
-            signing_key: a file (Ed25519, PEM), its text or 32-byte seed. Left out, `<path>.key`, made at need, mode 600.
+            signing_key: a file (Ed25519, PEM), its text or 32-byte seed; `<path>.key`, made at need, if left out.
             search_memory: bytes for what searches keep in memory (512 MB), the latest users' and agents' longest.
             background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
             decision_log: what is logged of decisions, what is kept back from the log, and how many are kept.

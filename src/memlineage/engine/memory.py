@@ -93,16 +93,13 @@ class Memory(CheckVerbs, ContradictionVerbs, OwnerVerbs, PastVerbs):
             policies: files, folders, mappings or documents, on top of the default set; or a whole `PolicySet`. Left
                 out, what the file was last filled under stays in force; `[]` means the default set alone.
             default_policies: leave the default set out only if yours replaces it: an empty set refuses everything.
-            embedder: an embedder or its name. Left out, the one that filled the file; in a new file, `wordllama`
-                where it is installed, else the lexical one.
+            embedder: one, or its name. Left out, the file's own; in a new file `wordllama` if installed, else lexical.
             clock: returns the present as an aware datetime; the system's if left out.
             durability: `full` survives power loss at every commit; `normal` may lose the last ones, never consistency.
             limits: quotas.
             vfs: a registered SQLite VFS, for tests of storage faults.
-            signing_key: what signs checkpoints: a file (Ed25519, PEM), or as bytes its text or 32-byte seed. Left out,
-                the file `<path>.key`, of mode 600, which the first checkpoint makes.
-            search_memory: bytes that vectors, words and lineage may take in memory, those of the users and agents last
-                searched staying longest; what one search needs is there in any case. 512 MB if left out.
+            signing_key: a file (Ed25519, PEM), its text or 32-byte seed; `<path>.key`, made at need, if left out.
+            search_memory: bytes for what searches keep in memory (512 MB), the latest users' and agents' longest.
             background: let a thread judge what rules in async mode put off; else that is done by `catch_up`.
             decision_log: what is logged of decisions, what is kept back from the log, and how many are kept.
             confidence_model: how far creators are believed by default, and how that fades; for `credibility`.

@@ -110,6 +110,7 @@ class _PastCore(Core):
             limits=present.limits,
             clock=lambda: from_us(at_us),
             search_memory=present.search_memory // _COPIES,
+            confidence_model=present.confidence,
         )
         self.generation = self.generations.latest = copy.generation
         self.tools = _Idle(present.tools)
