@@ -304,7 +304,10 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     with closing(apsw.Connection(str(path))) as other:
         other.pragma("user_version", database.FORMAT + 1)
     before = path.read_bytes()
-    with pytest.raises(ml.StoreError, match=rf"format {database.FORMAT + 1}; this version of memlineage reads up to {database.FORMAT}: upgrade"):
+    with pytest.raises(
+        ml.StoreError,
+        match=rf"format {database.FORMAT + 1}; this version of memlineage reads up to {database.FORMAT}: upgrade",
+    ):
         ml.Memory.open(path, embedder="lexical")
     assert path.read_bytes() == before
 

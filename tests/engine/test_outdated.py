@@ -1,9 +1,9 @@
 """A model is told that something must be worked out anew, without what it said, and never past a rule of access."""
 
 import pytest
+from tests.support import open_memory
 
 import memlineage as ml
-from tests.support import open_memory
 
 SECRET = {
     "memlineage": 1,
