@@ -61,6 +61,13 @@ def test_the_same_source_an_echo_and_what_was_derived_are_no_second_source(memor
     assert not any(cause.by == "user:alice" for cause in trip.get(first.ref).causes)
 
 
+def test_two_readings_of_one_page_are_one_source(memory: ml.Memory) -> None:
+    trip = memory.scope(user="alice")
+    feed = trip.store("feed: NH203 310 USD", creator="tool:feed")
+    held = [say(trip, creator, depends_on=[feed]) for creator in ("tool:gds", "tool:web")]
+    assert states(trip, *held) == ["quarantined"] * 2
+
+
 def test_only_origins_of_level_internal_count(memory: ml.Memory) -> None:
     trip = memory.scope(user="alice")
     held = [say(trip, f"external:{name}") for name in "abc"]

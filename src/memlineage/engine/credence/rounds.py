@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from contextvars import copy_context
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +34,7 @@ class CheckRounds:
         self._standing = weakref.ref(standing)
         self._interval = interval
         self._on_report = on_report
+        self._context = copy_context()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memlineage-checks", daemon=True)
         self._telling: threading.Thread | None = None
@@ -76,7 +78,9 @@ class CheckRounds:
     def _tell(self, report: CheckReport | None) -> None:
         """In a thread of its own: an error of whoever is told is reported like any of a thread, and ends nothing."""
         if self._on_report is not None and report is not None:
-            self._telling = threading.Thread(target=self._on_report, args=(report,), name="memlineage-checks-told")
+            self._telling = threading.Thread(
+                target=self._context.copy().run, args=(self._on_report, report), name="memlineage-checks-told"
+            )
             self._telling.start()
             self._telling.join()
             self._telling = None

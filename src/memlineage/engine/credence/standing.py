@@ -269,9 +269,7 @@ class StandingChecks:
             why = self._too_low(check, now, here)
             if why:
                 return _result(check, unit, Verdict.SKIPPED, why)
-            parts.enforcement.act_on(
-                "invalidate", acting, here, by=HOST, now_us=writer.now_us, names=writer.names
-            )  # fmt: skip
+            parts.enforcement.act_on("invalidate", acting, here, by=HOST, now_us=writer.now_us, names=writer.names)
             writer.add_cause(item.n, CauseKind.INVALID, by=HOST, reason=reason)
             writer.settle()
             if prepared:
