@@ -198,6 +198,7 @@ def test_many_at_once_count_as_one_after_the_other(memory: ml.Memory) -> None:
         [{"content": "Fare is 310", "creator": f"tool:{name}", "tags": ["price"]} for name in ("a", "b")]
     )
     assert [unit.status.value for unit in done] == ["active", "active"]
+    assert [trip.get(unit.ref) for unit in done] == done
 
 
 def test_checks_outlive_a_rebuild_and_another_process(tmp_path: Any) -> None:
@@ -218,7 +219,8 @@ def test_checks_outlive_a_rebuild_and_another_process(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"where": {"colour": "red"}}, {"where": {"tags": 3}}, {"where": 3}, {"sources": 0}, {"sources": True},
+    "given", [{"where": {"colour": "red"}}, {"where": {"tags": 3}}, {"where": {"tags": []}}, {"where": 3},
+              {"sources": 0}, {"sources": True},
               {"least_confidence": 2}, {"least_confidence": float("nan")}, {"name": ""}],
 )  # fmt: skip
 def test_a_check_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:

@@ -83,6 +83,8 @@ def test_a_source_that_does_not_rank_above_is_not_asked_unless_it_verifies(memor
     memory.register("tool:gds", verifier=True)
     assert len(memory.run_checks().agreed) == 2
     assert asked == ["Fare is 310", "Fare is 300"]
+    memory.register("tool:web", verifier=True)  # of two verifiers none overrules the other
+    assert [r.ref for r in memory.run_checks().skipped] == [web.ref]
 
 
 def test_integrity_counts_before_authority(memory: ml.Memory) -> None:

@@ -143,7 +143,7 @@ class Writing:
                 before.append(result.n)
                 written.append(result)
             writer.settle()
-            units = _units(writer, written)
+            units = _units(writer, written, anew=any(item.said for item in prepared))
         _follow(acting, units, written)
         return units
 
@@ -223,6 +223,8 @@ class Writing:
             return Written(retried)
         if if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
+        if replayed and old.status in _SET_ASIDE:
+            raise ConflictError(f"{old.ref} is {old.status.value} by now: restore it first", str(old.ref))
         draft = _carry_over(item.draft, old)
         if not reserved:
             _refuse_reserved(draft.kind, old.kind)
@@ -389,13 +391,15 @@ def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -
             acting.exposure.show([unit.ref])
 
 
-def _units(writer: Writer, written: Sequence[Written]) -> list[Unit]:
-    """The units as a reader would find them, made from what was handed in where that is all there is to them."""
+def _units(writer: Writer, written: Sequence[Written], *, anew: bool = False) -> list[Unit]:
+    """The units as a reader would find them, made from what was handed in where that is all there is to them: not where
+    others of the same batch may support them (`anew`).
+    """
     refs = writer.earlier.refs({edge.parent for one in written if one.new is not None for edge in one.new.edges})
     found = {
         one.n: as_written(one.new, one.seq, writer.now_us, refs)
         for one in written
-        if one.new is not None and one.new.reasserts is None and writer.states.code(one.n) == PLAIN
+        if one.new is not None and not anew and one.new.reasserts is None and writer.states.code(one.n) == PLAIN
     }
     others = list({one.n for one in written if one.n not in found})
     found |= read_units(writer.connection, writer.names, writer.states, others)

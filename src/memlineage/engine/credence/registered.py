@@ -101,7 +101,7 @@ def check_where(where: object) -> Where | None:
     if unknown:
         raise InvalidInputError(f"where has {unknown[0]!r:.80}; known are {', '.join(sorted(_FIELDS))}")
     for name, value in where.items():
-        if not all(isinstance(text, str) and text for text in _listed(value)):
+        if not _listed(value) or not all(isinstance(text, str) and text for text in _listed(value)):
             raise InvalidInputError(f"where[{name!r}]={value!r:.80} is no text or list of texts")
     return {name: tuple(_listed(value)) for name, value in where.items()}
 

@@ -209,8 +209,13 @@ class StandingChecks:
         source, acting = check.source, background(Scope.of(unit.wall))
         level = snapshot.names.level_of(source)
         theirs = (unit.integrity, authority(unit.creator, unit.integrity))
-        told = self._parts.enforcement.context(snapshot.generation, acting, source, snapshot.names, unit=None)
-        if (level, authority(source, level)) > theirs or told["is_verifier"]:
+
+        def verifies(who: str) -> bool:
+            told = self._parts.enforcement.context(snapshot.generation, acting, who, snapshot.names, unit=None)
+            return bool(told["is_verifier"])
+
+        # Two verifiers do not overrule each other: that would never end.
+        if (level, authority(source, level)) > theirs or (verifies(source) and not verifies(unit.creator)):
             return ""
         return f"{source} does not rank above {unit.creator} at {unit.integrity.name}; it is no verifier either"
 
