@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support import open_memory
+from tests.support import open_memory, run_all
 
 import memlineage as ml
 from memlineage.testing.consistency import assert_consistent
@@ -214,6 +214,27 @@ def test_checks_outlive_a_rebuild_and_another_process(tmp_path: Any) -> None:
         memory.entry_check("prices", PRICES)
         say(trip, "tool:web")
         assert states(trip, held) == ["active"]
+        assert memory.verify().ok
+        assert_consistent(memory)
+
+
+SAYING = """
+import sys
+import memlineage as ml
+with ml.Memory.open(sys.argv[1], embedder="lexical") as memory:
+    memory.entry_check("prices", {"tags": "price"})
+    trip = memory.scope(user="alice")
+    for i in range(20):
+        trip.store(f"Fare {i} is 310", creator=sys.argv[2], tags=["price"])
+"""
+
+
+def test_processes_that_say_the_same_at_once_release_each_other(tmp_path: Any) -> None:
+    path = tmp_path / "m.db"
+    with open_memory(path) as memory:
+        run_all(SAYING, [[str(path), "tool:gds"], [str(path), "tool:web"]])
+        assert memory.scope(user="alice").quarantined() == ()
+        assert memory.scope(user="alice").count() == 40
         assert memory.verify().ok
         assert_consistent(memory)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -206,6 +207,18 @@ def test_one_process_at_a_time_is_at_a_check(tmp_path: Any) -> None:
         assert len(memory.run_checks().agreed) == 1
         assert (seen[0].busy, seen[0].results) == (("fares",), ())
         assert len(other.run_checks().agreed) == 1  # the lease has ended with the round
+
+
+@pytest.mark.parametrize(("ends_in_s", "busy"), [(30, True), (-1, False), (3600, False)])
+def test_a_lease_ends_by_itself_and_one_that_ends_too_late_is_void(
+    memory: ml.Memory, ends_in_s: int, *, busy: bool
+) -> None:
+    fare(memory.scope(user="alice"))
+    memory.standing_check("fares", FARES, source="tool:gds", check=lambda unit: None)
+    with memory._core.database.writing() as connection:
+        until = time.time_ns() // 1000 + ends_in_s * 1_000_000
+        connection.execute("INSERT INTO checked VALUES ('fares', 0, ?, 'somebody who died')", (until,))
+    assert bool(memory.run_checks().busy) is busy
 
 
 def test_rounds_run_by_themselves_until_the_memory_is_closed() -> None:
