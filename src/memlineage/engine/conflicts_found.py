@@ -124,6 +124,11 @@ class ConflictView:
             doubted = [(claim, why) for claim, why in doubted if frozenset((winner.n, claim.n)) not in agreed]
         return Contest(tuple(ordered), tuple(losers), tuple(doubted), reason)
 
+    def standing(self, numbers: Collection[int]) -> bool:
+        """Whether all of these are free of causes, and of premises that are wrong."""
+        codes = self._snapshot.states.codes(numbers)
+        return all(_stands(codes[n]) for n in numbers)
+
     def both_hold(self, numbers: Sequence[int]) -> set[frozenset[int]]:
         """Pairs among these of which somebody said that both hold, as long as that word stands."""
         said: dict[int, set[int]] = {}

@@ -123,7 +123,7 @@ class Disputes:
                 contests += [] if contest is None else [contest]
             found: list[Conflict] = []
             for contest in sorted(contests, key=lambda contest: contest.order):
-                if flagged is not None and bool(contest.disputed) is not flagged:
+                if flagged and not contest.disputed:
                     continue
                 conflict = view.conflict(contest, held)
                 if conflict is not None and flagged in (None, conflict.flagged):
@@ -136,9 +136,9 @@ class Disputes:
         )
 
     def _pair(self, view: ConflictView, snapshot: Snapshot, a: int, b: int, reason: str) -> Contest | None:
-        """Two contradicting statements, while both are current and nobody said that both hold."""
+        """Two contradicting statements, while both may be relied on and nobody said that both hold."""
         nodes = snapshot.graph.load([a, b])
-        down = any(not nodes[n].current or nodes[n].own or nodes[n].winner for n in (a, b))
+        down = any(not nodes[n].current or nodes[n].winner for n in (a, b)) or not view.standing([a, b])
         if down or view.both_hold([a, b]):
             return None
         return view.pair(a, b, reason)

@@ -7,6 +7,7 @@ from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, R
 from memlineage.engine.conflicts_checked import Check
 from memlineage.engine.inputs import parse_target
 from memlineage.engine.verbs.base import ScopeVerbs, Which
+from memlineage.model.content import check_name
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
 
@@ -40,6 +41,8 @@ class DisputeVerbs(ScopeVerbs):
         """
         count = check_count(limit, name="limit", least=1)
         only = check_yes(flagged, name="flagged")
+        subject = None if subject is None else check_name(subject, name="subject")
+        key = None if key is None else check_name(key, name="key")
         found, shown = self._parts.disputes.find(
             self._acting, subject=subject, key=key, check=check, flagged=only, limit=count
         )
