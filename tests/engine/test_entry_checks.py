@@ -61,6 +61,16 @@ def test_the_same_source_an_echo_and_what_was_derived_are_no_second_source(memor
     assert not any(cause.by == "user:alice" for cause in trip.get(first.ref).causes)
 
 
+def test_nobody_crowds_out_a_source_by_repeating(memory: ml.Memory) -> None:
+    trip = memory.scope(user="alice")
+    held = [say(trip, "tool:gds")]
+    for creator in ("tool:gds", "external:spam"):
+        spam = {"content": "Fare is 310", "creator": creator, "tags": ["price"]}
+        held += trip.store_many([spam] * 30)
+    held.append(say(trip, "tool:web"))
+    assert states(trip, *held) == ["active"] * 62
+
+
 def test_two_readings_of_one_page_are_one_source(memory: ml.Memory) -> None:
     trip = memory.scope(user="alice")
     feed = trip.store("feed: NH203 310 USD", creator="tool:feed")

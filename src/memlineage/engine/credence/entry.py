@@ -44,8 +44,8 @@ from memlineage.store.writer import Writer
 __all__ = ["alike_forms", "entered", "entry_of"]
 
 _TRUSTED_KINDS: Final = frozenset({"user", "system"})
-_MOST: Final = 1000
-"""Statements that say the same and are looked at: the latest."""
+_MOST: Final = 5
+"""Statements of one principal that are looked at: nobody crowds out others by repeating what they say."""
 
 
 class _Source(msgspec.Struct, frozen=True):
@@ -91,14 +91,13 @@ def entered(
 ) -> None:  # fmt: skip
     """A version was written: hold it back, or release with it what waited for its like."""
     saying = {m for form in forms for m, _ in writer.earlier.saying(form)} - {n}
-    alike = _alike(writer, new, sorted(saying)[-_MOST:])
+    alike = _alike(writer, new, sorted(saying))
     awaited = _awaited(writer, alike)
     if not matched and not awaited:
         return
     writer.settle()
     counting = _Counting(writer, core.confidence)
-    own = counting.source(n)
-    found = [own, *(counting.source(m) for m in alike)]  # what may change something comes first
+    found = [counting.source(m) for m in (n, *counting.candidates(alike))]  # what may change something first
     chosen, worth = independent([source for source in found if source is not None]), counting.worth(n)
     about = {one.check.name: one for one in matched}
     for name in sorted({*awaited, *about}):
@@ -121,6 +120,19 @@ class _Counting:
         self._model = model
         self._graph: StoreGraph = writer.graph()
 
+    def candidates(self, numbers: Collection[int]) -> list[int]:
+        """The latest few of each principal, or agent that wrote them, of level INTERNAL at least."""
+        kept: dict[str, list[int]] = {}
+        for n, voice in sorted(self._voices(numbers).items(), reverse=True) if numbers else ():
+            of = kept.setdefault(voice.creator if voice.actor == HOST else voice.actor, [])
+            if len(of) < _MOST and self._known(voice):
+                of.append(n)
+        return sorted(n for of in kept.values() for n in of)
+
+    def _known(self, voice: Voice) -> bool:
+        level_of = self._writer.names.level_of
+        return min(level_of(voice.creator), level_of(voice.actor)) >= Integrity.INTERNAL
+
     def source(self, n: int) -> _Source | None:
         """A statement as a source; None if it does not count."""
         node = self._graph.node(n)
@@ -130,7 +142,7 @@ class _Counting:
             return None
         begins = beginnings(self._graph, n)
         written = self._graph.written({*begins, n})
-        if any(min(written[m].creator_level, written[m].actor_level) < Integrity.INTERNAL for m in begins):
+        if any(min(written[m].creator_level, written[m].actor_level) < Integrity.INTERNAL for m in {*begins, n}):
             return None
         voices = self._voices(begins)
         origins = frozenset[str]().union(*(origins_of(voices[m]) for m in begins))
