@@ -111,3 +111,22 @@ def test_what_is_planned_brings_the_goal_back_on_random_webs(part: int) -> None:
             if not report.needs_person and (world.scope.get(goal).status is not Status.ACTIVE or report.verify):
                 failed.append(seed)
     assert failed == []
+
+
+@pytest.mark.parametrize("act", ["retract", "invalidate"])
+def test_what_somebody_put_aside_is_not_planned_for_a_goal(act: str) -> None:
+    """A replay would not make it again, so that a plan with it could not be carried out."""
+    memory = open_memory()
+    trip = memory.scope(user="alice")
+    city = trip.store("Kyoto", creator="user:alice")
+    booked = trip.recipe("flight", cost=1)(lambda city: f"Flight to {city}")(city)
+    both = trip.recipe("plan", cost=1)(lambda booked: f"Plan: {booked}")(booked)
+    trip.retract(booked, by="user:alice") if act == "retract" else trip.invalidate(booked, by="user:alice")
+
+    plan = trip.replay(goal=both, dry_run=True, verify_cost=100)
+    done = trip.replay(goal=both, verify_cost=100)
+    for ref, _ in plan.verify:
+        trip.reverify(ref, by="user:alice")
+    assert len(done.ran) == len(plan)
+    if act == "retract":
+        assert all(step.unit.id != booked.id for step in plan)

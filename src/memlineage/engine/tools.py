@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -60,6 +61,16 @@ def check_cost(cost: Any, what: str) -> float:
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf:
         return cost
     raise InvalidInputError(f"cost={cost!r} of {what} is not a number >= 0")
+
+
+def exact_cost(cost: float) -> Decimal:
+    """A cost as it was written: three times 0.1 is 0.3."""
+    return Decimal(repr(float(cost)))
+
+
+def total_cost(costs: Iterable[float]) -> float:
+    """What these cost together."""
+    return float(sum(map(exact_cost, costs), Decimal(0)))
 
 
 def _takes_parents(function: Callable[..., Any]) -> bool:

@@ -29,7 +29,7 @@ from memlineage.errors import ConflictError, InvalidInputError
 from memlineage.model.ids import Ref
 from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.scope import Visibility, Wall
-from memlineage.model.state import PLAIN
+from memlineage.model.state import PLAIN, Status
 from memlineage.model.unit import Role, Unit
 from memlineage.policy import Decision, Facts, ObligationKind, valid_until
 from memlineage.recall.embedding import embed_texts, to_blobs
@@ -41,6 +41,9 @@ from memlineage.store.units import as_written, read_units
 from memlineage.store.writer import Writer
 
 __all__ = ["Writing"]
+
+_SET_ASIDE = frozenset({Status.ERASED, Status.QUARANTINED, Status.RETRACTED, Status.ARCHIVED})
+"""Somebody put it there: making it again does not bring it back."""
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
@@ -223,7 +226,7 @@ class Writing:
             return Written(retried)
         if if_version is not None and if_version != old.version:
             raise ConflictError(f"{old.id} is at version {old.version}, not {if_version}: read it again", str(old.ref))
-        if replayed and old.status in _SET_ASIDE:
+        if replayed and if_version is not None and old.status in _SET_ASIDE:  # since it was read
             raise ConflictError(f"{old.ref} is {old.status.value} by now: restore it first", str(old.ref))
         draft = _carry_over(item.draft, old)
         if not reserved:

@@ -131,6 +131,10 @@ SELECT u.current, u.u, u.w, u.latest FROM unit u WHERE u.id = ?1;
 -- name: find_version
 SELECT v.n, u.u, u.w, u.latest FROM unit u JOIN version v ON v.u = u.u WHERE u.id = ?1 AND v.version = ?2;
 
+-- name: recipes_of  (versions that recipes made of one, with the call that each keeps)
+SELECT DISTINCT v.n, v.recipe FROM edge e JOIN version v ON v.n = e.child
+WHERE e.parent = ?1 AND e.justification = 0 AND v.recipe IS NOT NULL ORDER BY v.n;
+
 -- name: unit_versions
 SELECT n, version FROM version WHERE u = ?1 ORDER BY version;
 

@@ -62,7 +62,7 @@ class _Making:
         finally:
             current.reset(before)
             frame.close()
-        used = [ref for ref, wall in frame.inputs.items() if self._walls.sees(wall) and ref not in units]
+        used = [ref for ref, wall in frame.inputs.items() if self._walls.sees(wall) and ref not in (*units, *implied)]
         fields = result_fields(result, f"recipe {self._recipe.name!r}")
         parents = list(dict.fromkeys((*units, *implied, *used)))
         unit = self._write(call.moved(lambda ref: ref, used), fields, parents, bool(args or kwargs))

@@ -20,6 +20,7 @@ from memlineage.engine.inputs import RESERVED_KINDS, Target
 from memlineage.engine.replay.recipes import Call, read_call
 from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayStep
 from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.tools import total_cost
 from memlineage.errors import PolicyViolationError
 from memlineage.lineage.paths import ancestry, descent
 from memlineage.lineage.replaying import in_order
@@ -31,10 +32,11 @@ from memlineage.model.unit import Edge, Role, Unit
 from memlineage.store.database import fetch
 from memlineage.store.sql import QUERIES
 
-__all__ = ["Affected", "Made", "Model", "Planner", "Source", "Turn"]
+__all__ = ["DOWN", "Affected", "Made", "Model", "Planner", "Source", "Turn"]
 
 Model = Callable[[ModelStep], Any]
-_DOWN = frozenset({Status.PENDING, Status.CONTAMINATED, Status.EXPIRED, Status.INVALID})
+DOWN = frozenset({Status.PENDING, Status.CONTAMINATED, Status.EXPIRED, Status.INVALID})
+"""States that making a unit again may end."""
 _OWN = frozenset({Status.EXPIRED, Status.INVALID})
 _BY_MODEL = "model"
 _INPUTS = frozenset({Role.DEPENDS, Role.ARGUMENT, Role.SUMMARISES})
@@ -159,7 +161,7 @@ class Planner:
                 going[n] = item
         steps = tuple(self.step(item, going) for item in going.values())
         plan = ReplayPlan(
-            steps=steps, cost=sum(step.cost for step in steps), needs_person=tuple(needs), waiting=tuple(waiting)
+            steps=steps, cost=total_cost(step.cost for step in steps), needs_person=tuple(needs), waiting=tuple(waiting)
         )
         return plan, ordered
 
@@ -176,6 +178,8 @@ class Planner:
         """One unit as a step of a plan that makes these versions."""
         node = self._snapshot.graph.node(item.n)
         failed = self._snapshot.connection.execute("SELECT error FROM failure WHERE u = ?", (node.unit,)).get
+        if failed is not None and not self._acting.is_host:
+            failed = "it failed when it was last tried"  # errors may quote what was handed in
         return ReplayStep(
             unit=item.unit,
             how=item.made.how,
@@ -190,7 +194,7 @@ class Planner:
         numbers = self._all_in_sight() if targets is None else self._below(targets)
         found = {}
         for n, unit in self._snapshot.units(numbers).items():
-            if unit.status in _DOWN and self.sees(n, unit):
+            if unit.status in DOWN and self.sees(n, unit):
                 item = self.look_at(n, unit)
                 if unit.status not in _OWN or not item.made.why:  # else nothing here is to be repaired
                     found[n] = item
@@ -303,6 +307,8 @@ class Planner:
     def again(self, n: int) -> Again | str:
         """The same for the planner of a goal."""
         item = self.look_at(n, self._snapshot.unit(n))
+        if item.unit.status not in DOWN and not item.unit.active:
+            return f"it is {item.unit.status.value}"
         return item.needs_person or Again(item.made.cost, tuple(dict.fromkeys(item.inputs)))
 
     def context_of(self, n: int) -> bytes | None:

@@ -12,6 +12,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, Final, Self
 
 import msgspec
@@ -201,7 +202,8 @@ def result_fields(result: Any, who: str) -> dict[str, Any]:
 
 def awaited(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What a function answers; one that is asynchronous runs to its end here, beside a loop that may be running."""
-    if not inspect.iscoroutinefunction(function):
-        return function(*args, **kwargs)
-    with ThreadPoolExecutor(1, thread_name_prefix="memlineage-recipe") as pool:
-        return pool.submit(asyncio.run, function(*args, **kwargs)).result()
+    result = function(*args, **kwargs)
+    if not inspect.iscoroutine(result):
+        return result
+    with ThreadPoolExecutor(1, thread_name_prefix="memlineage-recipe") as pool:  # what it reads there is noted here
+        return pool.submit(copy_context().run, asyncio.run, result).result()

@@ -96,7 +96,8 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
         failed: what was run, or was to be, and is as it was, each with the error; the error is kept, and shown by the
             next plan.
         needs_person: what nobody can compute again, each with why.
-        waiting: what was not run because something that it rests on is out of use still, each with what that is.
+        waiting: what was not run because something that it rests on is out of use still, each with what that is; and
+            what was, but is out of use again, since something changed meanwhile.
         not_afforded: what the budget did not allow.
         verify: what somebody has to vouch for, each with what that costs; for a replay with a goal only.
         cost: of all that was run, once per run.

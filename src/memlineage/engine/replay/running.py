@@ -7,38 +7,35 @@ interrupted is resumed by calling again, and what was recorded as done is not ru
 
 from __future__ import annotations
 
-import threading
+import heapq
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-import orjson
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
-from memlineage.engine.frames import Frame, current
-from memlineage.engine.inputs import Draft, Link, Target, draft
+from memlineage.engine.inputs import Target
+from memlineage.engine.replay.asking import Asking, Unanswered, is_nested
+from memlineage.engine.replay.drafting import Answer, draft_of
 from memlineage.engine.replay.leases import Leases
-from memlineage.engine.replay.planning import Affected, Model, Planner, Source, Turn
-from memlineage.engine.replay.recipes import Call, Input, Recipe, awaited, result_fields
-from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayReport, Told
+from memlineage.engine.replay.planning import DOWN, Affected, Model, Planner, Turn
+from memlineage.engine.replay.results import ReplayPlan, ReplayReport, Told
 from memlineage.engine.replay.toward import Goal, plan_toward
-from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
 from memlineage.errors import ConflictError, MemLineageError
 from memlineage.lineage.escape import shorten
 from memlineage.model.ids import Ref
 from memlineage.model.scope import Scope
 from memlineage.model.state import Status
-from memlineage.model.unit import MICRO, Role, Unit
+from memlineage.model.unit import Unit
 
 __all__ = ["Options", "Replaying"]
 
-_CARRIED: Final = frozenset({Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES})
 _POLL_S: Final = 0.02
 _ERROR: Final = 500
 
@@ -67,18 +64,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
 
 
-class _Answer(msgspec.Struct, frozen=True):
-    """What was answered, and what was read for it.
-
-    Attributes:
-        fields: of the new version.
-        used: what the function read besides its arguments.
-    """
-
-    fields: dict[str, Any]
-    used: tuple[Ref, ...] = ()
-
-
 class _Outcome(msgspec.Struct, frozen=True):
     """What came of one step.
 
@@ -86,29 +71,13 @@ class _Outcome(msgspec.Struct, frozen=True):
         what: `ran`, `kept`, `failed`, `waiting`, `person` or `dear`.
         ref: the version it is about.
         why: in words.
+        kept_why: the same for later plans of the host, where it may say more; the same if left out.
     """
 
     what: str
     ref: Ref
     why: str = ""
-
-
-class _Caught:
-    """What a function of the user's raised. What ends the program goes on to do so."""
-
-    error: BaseException | None = None
-
-    def __enter__(self) -> _Caught:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        self.error = error
-        return isinstance(error, Exception)
-
-    @property
-    def told(self) -> str:
-        """The error in one line."""
-        return shorten(f"{type(self.error).__name__}: {self.error}", _ERROR)
+    kept_why: str = ""
 
 
 class Replaying:
@@ -174,11 +143,8 @@ class _Run:
         self._acting = acting
         self._options = options
         self._leases = leases
-        self._lock = threading.Lock()
-        self._spent = 0.0
-        self._runs = 0
-        self._answers: dict[str, _Answer] = {}
-        self._asking: dict[str, threading.Lock] = {}
+        self._asking = Asking(core, acting, model=options.model, budget=options.budget, retries=options.retries)
+        self._may_wait = not is_nested()
 
     def all(self, turns: Sequence[Turn]) -> list[_Outcome]:
         """The outcome of each turn, in order."""
@@ -191,29 +157,40 @@ class _Run:
         return outcomes
 
     def _side_by_side(self, turns: Sequence[Turn]) -> list[_Outcome]:
-        """Each as soon as those before it are done."""
+        """Each as soon as those before it are done. No more is begun than there are workers: an interrupt is heeded."""
+        place = {turn.n: i for i, turn in enumerate(turns)}
+        before = [{place[n] for n in turn.after if place[n] < i} for i, turn in enumerate(turns)]
+        after: list[list[int]] = [[] for _ in turns]
+        for i, some in enumerate(before):
+            for j in some:
+                after[j].append(i)
+        ready = [i for i, some in enumerate(before) if not some]
         found: dict[int, _Outcome] = {}
-        left = {turn.n: turn for turn in turns}
         doing: dict[Future[_Outcome], int] = {}
         with ThreadPoolExecutor(self._options.workers, thread_name_prefix="memlineage-replay") as pool:
-            while left or doing:
-                for turn in [turn for turn in left.values() if found.keys() >= set(turn.after)]:
-                    del left[turn.n]
-                    doing[pool.submit(copy_context().run, self._one, turn.unit)] = turn.n
+            while ready or doing:
+                while ready and len(doing) < self._options.workers:
+                    i = heapq.heappop(ready)
+                    doing[pool.submit(copy_context().run, self._one, turns[i].unit)] = i
                 done, _ = wait(doing, return_when=FIRST_COMPLETED)
                 for future in done:
-                    found[doing.pop(future)] = future.result()
-                    self._tell(len(found), len(turns), future.result())
-        return [found[turn.n] for turn in turns]
+                    i = doing.pop(future)
+                    found[i] = future.result()
+                    for j in after[i]:
+                        before[j].discard(i)
+                        if not before[j]:
+                            heapq.heappush(ready, j)
+                    self._tell(len(found), len(turns), found[i])
+        return [found[i] for i in range(len(turns))]
 
     def _tell(self, done: int, of: int, outcome: _Outcome) -> None:
         if self._options.progress is not None:
             self._options.progress(done, of, f"{outcome.what} {outcome.ref.short}")
 
-    def report(self, plan: ReplayPlan, outcomes: Iterable[_Outcome]) -> ReplayReport:
+    def report(self, plan: ReplayPlan, outcomes: Sequence[_Outcome]) -> ReplayReport:
         """What came of all of it."""
         of: dict[str, list[_Outcome]] = {}
-        for outcome in outcomes:
+        for outcome in (*outcomes, *self._down_again(outcomes)):
             of.setdefault(outcome.what, []).append(outcome)
         told = {what: tuple((one.ref, one.why) for one in some) for what, some in of.items()}
         seen = {one.ref.id for some in of.values() for one in some}
@@ -225,9 +202,21 @@ class _Run:
             waiting=(*_beyond(plan.waiting, seen), *told.get("waiting", ())),
             not_afforded=tuple(one.ref for one in of.get("dear", ())),
             verify=plan.verify,
-            cost=self._spent,
-            runs=self._runs,
+            cost=self._asking.cost,
+            runs=self._asking.runs,
         )
+
+    def _down_again(self, outcomes: Iterable[_Outcome]) -> Iterator[_Outcome]:
+        """What was made again or kept, and is out of use all the same: something changed while this went on."""
+        with self._core.read() as snapshot:
+            planner = Planner(self._core, self._enforcement, snapshot, self._acting, self._options.model)
+            done = [one.ref.id for one in outcomes if one.what in {"ran", "kept"}]
+            numbers = [snapshot.resolve(self._acting.scope, Target(ident, None)).n for ident in done]
+            for n, unit in snapshot.units(numbers).items():
+                if unit.status in DOWN and planner.sees(n, unit):
+                    held = planner.look_at(n, unit).held_up()
+                    why = held or f"it is {unit.status.value} again, for something changed meanwhile: call replay again"
+                    yield _Outcome("waiting", unit.ref, why)
 
     # One step --------------------------------------------------------------------------------------------------
 
@@ -238,25 +227,31 @@ class _Run:
                 planner = Planner(self._core, self._enforcement, snapshot, self._acting, self._options.model)
                 known = snapshot.resolve(self._acting.scope, Target(planned.id, None))
                 item = planner.look_at(known.n, snapshot.unit(known.n))
+                settled = self._settled(item, may_look=planner.sees(known.n, item.unit))
+                if settled is not None:
+                    return settled
                 context = planner.context_of(known.n)
-                written = self._written_already(snapshot, item)
-            settled = self._settled(item)
-            if settled is not None:
-                return settled
+                recorded = self._asking.recorded(snapshot, item)
             try:
                 taken = self._take(known.n, known.unit, item.unit)
             except MemLineageError as error:
                 return _Outcome("failed", item.unit.ref, str(error))
             if taken:
-                return self._make(known.unit, item, context, written)
+                return self._make(known.unit, item, context, recorded)
+            if not self._may_wait:
+                return _Outcome(
+                    "waiting", item.unit.ref, "it is being made again elsewhere, and this replay runs inside one"
+                )
             time.sleep(_POLL_S)
 
-    def _settled(self, item: Affected) -> _Outcome | None:
+    def _settled(self, item: Affected, *, may_look: bool) -> _Outcome | None:
         """What there is to say of a unit without running anything; None if it is to be run."""
         ref = item.unit.ref
+        if not may_look:
+            return _Outcome("waiting", ref, "it may not be looked at any more")
         if item.unit.active:
             return _Outcome("kept", ref)
-        if item.unit.status not in (Status.PENDING, Status.CONTAMINATED, Status.EXPIRED, Status.INVALID):
+        if item.unit.status not in DOWN:
             return _Outcome("waiting", ref, f"it is {item.unit.status.value} by now")
         if item.needs_person:
             return _Outcome("person", ref, item.needs_person)
@@ -272,199 +267,45 @@ class _Run:
             moved = writer.connection.execute("SELECT current FROM unit WHERE u = ?", (u,)).get != n
             return not moved and self._leases.take(writer.connection, u)
 
-    def _make(self, u: int, item: Affected, context: bytes | None, written: _Answer | None) -> _Outcome:
+    def _make(self, u: int, item: Affected, context: bytes | None, recorded: Answer | None) -> _Outcome:
         """Run what makes it, and write what came of it. The lease is given back whatever happens."""
         outcome, error = _Outcome("failed", item.unit.ref), "it was interrupted"
         try:
-            answer = written or self._answer(item, context)
-            if isinstance(answer, _Outcome):
-                outcome = answer
+            answer = recorded or self._asking.answer(item, context)
+            if isinstance(answer, Unanswered):
+                outcome = self._unanswered(item, answer)
             else:
                 outcome = self._write(item, answer, context)
-            error = outcome.why
+            error = outcome.kept_why or outcome.why
         finally:
             failed = outcome.what == "failed"
             self._leases.give_back(u, error if failed else None)
         return outcome
 
-    def _answer(self, item: Affected, context: bytes | None) -> _Answer | _Outcome:
-        """What is answered now: once for each distinct input."""
-        key = _distinct(item)
-        if key is None:
-            return self._asked(item, context)
-        with self._lock:
-            asking = self._asking.setdefault(key, threading.Lock())
-        with asking:
-            known = self._answers.get(key)
-            if known is not None:
-                return known
-            answer = self._asked(item, context)
-            if isinstance(answer, _Answer):
-                self._answers[key] = answer
-            return answer
+    def _unanswered(self, item: Affected, answer: Unanswered) -> _Outcome:
+        """Errors may quote what was handed in: on a model's side only their kind is told."""
+        why = answer.why if self._acting.is_host else answer.kind
+        return _Outcome("failed" if answer.tried else "dear", item.unit.ref, why, answer.why)
 
-    def _asked(self, item: Affected, context: bytes | None) -> _Answer | _Outcome:
-        """Ask what makes it, again if that fails, then what stands in for it."""
-        errors: list[str] = []
-        for who, cost, ask in self._makers(item, context):
-            for _ in range(self._options.retries + 1):
-                if not self._afford(cost):
-                    why = f"{who} costs {cost:g}"
-                    return _Outcome("failed", item.unit.ref, "; ".join([*errors, why])) if errors else _Outcome(
-                        "dear", item.unit.ref, why
-                    )  # fmt: skip
-                caught = _Caught()
-                with caught:
-                    answer = ask()
-                    return msgspec.structs.replace(answer, fields=result_fields(answer.fields, who))
-                errors.append(f"{who}: {caught.told}")
-        return _Outcome("failed", item.unit.ref, shorten("; ".join(dict.fromkeys(errors)), _ERROR))
-
-    def _afford(self, cost: float) -> bool:
-        """Spend what one run costs, if the budget allows."""
-        with self._lock:
-            if self._options.budget is not None and self._spent + cost > self._options.budget:
-                return False
-            self._spent += cost
-            self._runs += 1
-        return True
-
-    def _makers(self, item: Affected, context: bytes | None) -> Iterable[tuple[str, float, Callable[[], _Answer]]]:
-        """What makes a unit, and what stands in for that: by name, with what it costs."""
-        if item.made.call is not None:
-            call = item.made.call
-            recipe = self._core.recipes.get(call.name)
-            for one in (recipe, None if recipe is None else self._core.recipes.get(recipe.backup)):
-                if one is not None:
-                    yield f"recipe {one.name}", one.cost, lambda one=one: self._cooked(one, call, item)  # type: ignore[misc]
-        tool = self._core.tools.get(item.unit.creator) if item.unit.creator.startswith("tool:") else None
-        backup = None if tool is None or tool.backup is None else self._core.tools.get(tool.backup)
-        for asked in (tool if item.made.call is None else None, backup):
-            if asked is not None and asked.refresh is not None:
-                yield (
-                    f"tool {asked.name}", asked.cost,
-                    lambda asked=asked: _Answer(_as_fields(awaited(asked.fetch, item.unit, item.parents))),  # type: ignore[misc]
-                )  # fmt: skip
-        if item.made.how == "model":
-            assert self._options.model is not None
-            model = self._options.model
-            stored = None if context is None else orjson.loads(context)
-            self._acting.saw((item.unit, *item.parents))
-            step = ModelStep(unit=item.unit, parents=item.parents, context=stored)
-            yield "model", 0.0, lambda: _Answer(_as_fields(awaited(model, step)))
-
-    def _cooked(self, recipe: Recipe, call: Call, item: Affected) -> _Answer:
-        """What a recipe answers; what it reads meanwhile is noted."""
-        now = {source.edge.parent: source.unit for source in item.sources}
-        args, kwargs = call.arguments(lambda ref: Input(now[ref]))
-        frame = Frame(self._core, None, None)
-        before = current.set(frame)
-        try:
-            result = awaited(recipe.function, *args, **kwargs)
-        finally:
-            current.reset(before)
-            frame.close()
-        scope = Scope.of(item.unit.wall)
-        return _Answer(_as_fields(result), tuple(ref for ref, wall in frame.inputs.items() if scope.sees(wall)))
-
-    def _written_already(self, snapshot: Snapshot, item: Affected) -> _Answer | None:
-        """What another unit says that the same recipe made of the same inputs, and that is in use: a replay that was
-        interrupted ran it for that one. Not for what was found wrong itself.
-        """
-        call = item.made.call
-        if call is None or item.unit.status not in (Status.PENDING, Status.CONTAMINATED) or not item.sources:
-            return None
-        moved = _moved(call, item.sources, ())
-        if moved is None:
-            return None
-        first = min((source.n for source in item.sources if source.needed), default=None)
-        if first is None:
-            return None
-        children = sorted({hop.child for hop in snapshot.graph.children([first]) if hop.justification == 0})
-        for unit in snapshot.units(children).values():
-            if unit.id != item.unit.id and unit.active and unit.lineage.recipe == moved.kept():
-                said = unit.lineage
-                return _Answer(
-                    {"content": unit.content, "confidence": said.confidence, "metadata": unit.metadata or None}
-                )
-        return None
-
-    # Writing ---------------------------------------------------------------------------------------------------
-
-    def _write(self, item: Affected, answer: _Answer, context: bytes | None) -> _Outcome:
+    def _write(self, item: Affected, answer: Answer, context: bytes | None) -> _Outcome:
         """The answer as a new version by the same creator, through the same enforcement."""
         old = item.unit
         try:
-            made = self._draft(item, answer, context)
+            made = draft_of(self._core, item, answer, context)
             unit = self._writing.update(
                 background(Scope.of(old.wall)), Target(old.id, None), made, if_version=old.version, replayed=True
             )
         except ConflictError as error:
-            return _Outcome("waiting", old.ref, f"somebody else wrote a version meanwhile: {error}")
+            return _Outcome("waiting", old.ref, f"it changed meanwhile: {error}")
         except MemLineageError as error:
-            return _Outcome("failed", old.ref, shorten(f"{type(error).__name__}: {error}", _ERROR))
+            why = shorten(f"{type(error).__name__}: {error}", _ERROR)
+            return _Outcome("failed", old.ref, why if self._acting.is_host else type(error).__name__, why)
         if unit.status is Status.QUARANTINED:
             reason = next((cause.reason for cause in unit.causes if cause.reason), "policy holds it back")
             return _Outcome("failed", unit.ref, f"what came back is quarantined: {reason}")
         return _Outcome("ran", unit.ref)
 
-    def _draft(self, item: Affected, answer: _Answer, context: bytes | None) -> Draft:
-        old, given = item.unit, answer.fields
-        call = item.made.call
-        moved = None if call is None else _moved(call, item.sources, answer.used)
-        made = draft(
-            given["content"],
-            creator=old.creator,
-            now_us=self._core.now_us(),
-            limits=self._core.limits,
-            creator_id=f"replay:{old.ref}",
-            confidence=given.get("confidence", old.confidence),
-            timestamp=given.get("timestamp"),
-            metadata=given.get("metadata"),
-            context=given.get("context"),
-            recipe=None if moved is None else moved.kept(),
-        )
-        return msgspec.structs.replace(
-            made, links=_links(item, answer.used), context=context if made.context is None else made.context
-        )
-
 
 def _beyond(told: Iterable[Told], seen: Collection[str]) -> list[Told]:
     """What a plan says of units that had no turn."""
     return [(ref, why) for ref, why in told if ref.id not in seen]
-
-
-def _as_fields(result: Any) -> dict[str, Any]:
-    """An answer as a mapping, which is checked later: by whoever can say whose answer it is."""
-    return {"content": str(result)} if isinstance(result, str) else result
-
-
-def _moved(call: Call, sources: Iterable[Source], used: Sequence[Ref]) -> Call | None:
-    """The call with its arguments as they are now; None if one of them is not among the parents."""
-    now: Mapping[Ref, Ref] = {source.edge.parent: source.unit.ref for source in sources}
-    if any(ref not in now for ref in call.refs()):
-        return None
-    return call.moved(now.__getitem__, used)
-
-
-def _distinct(item: Affected) -> str | None:
-    """What tells one input from another: recipe and arguments as they are now. Tools and models are asked each time."""
-    call = item.made.call
-    moved = None if call is None else _moved(call, item.sources, ())
-    return None if moved is None else moved.kept()
-
-
-def _links(item: Affected, used: Sequence[Ref]) -> tuple[Link, ...]:
-    """The same parents as they are now, and what the function read this time instead of what it had read."""
-    call = item.made.call
-    before = frozenset() if call is None else frozenset(call.used)
-    found: dict[tuple[Ref, Role], Link] = {}
-    for source in item.sources:
-        if source.edge.role in _CARRIED and str(source.edge.parent) not in before:
-            ref = source.unit.ref
-            link = Link(Target(*ref), source.edge.role, round(source.edge.weight * MICRO))
-            found.setdefault((ref, source.edge.role), link)
-    for ref in used:
-        if (ref, Role.DEPENDS) not in found:
-            found[ref, Role.DEPENDS] = Link(Target(*ref), Role.DEPENDS, MICRO)
-    return tuple(found.values())

@@ -15,6 +15,7 @@ from memlineage.engine.inputs import Target
 from memlineage.engine.replay.planning import Planner
 from memlineage.engine.replay.results import ReplayPlan
 from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.tools import total_cost
 from memlineage.errors import InvalidInputError
 from memlineage.model.unit import Unit
 
@@ -52,7 +53,7 @@ def plan_toward(planner: Planner, snapshot: Snapshot, acting: Acting, goal: Goal
     return (
         ReplayPlan(
             steps=steps,
-            cost=sum(step.cost for step in steps),
+            cost=total_cost(step.cost for step in steps),
             needs_person=tuple(missing),
             verify=tuple((unit.ref, goal.price(unit)) for unit in vouched),
         ),
