@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,24 @@ def test_what_a_model_is_shown_counts_as_seen_and_nothing_else(trip: ml.Scope) -
     said = model.store("I conclude something new", creator="agent:planner")
     exposed = {edge.parent for edge in said.lineage.dependencies if edge.role is ml.Role.EXPOSED}
     assert exposed == {unit.ref for unit in context}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_models_own_counter_was_shown_counts_as_seen(trip: ml.Scope, fails: bool) -> None:
+    it = Trip(trip)
+    model = trip.acting_as("agent:planner")
+    overheard: list[str] = []
+
+    def count(text: str) -> int:
+        overheard.append(text)
+        return -1 if fails else len(text) // 4
+
+    with pytest.raises(ml.InvalidInputError) if fails else nullcontext():
+        assert model.build_context("which café?", focus=it.plan, tokens=180, count=count).left_out
+    said = model.store("I conclude something new", creator="agent:planner")
+    exposed = {edge.parent for edge in said.lineage.dependencies if edge.role is ml.Role.EXPOSED}
+    assert {unit.ref for unit in trip.list() if f"| {unit.content}\n" in overheard[0]} - {said.ref} <= exposed
+    assert it.plan.ref in exposed
 
 
 def test_what_is_stale_is_fetched_first() -> None:

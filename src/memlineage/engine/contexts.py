@@ -84,6 +84,8 @@ class Contexts:
 
         # The counter is the caller's own, and may take its time: it is asked when nothing is held any more.
         gathered = until_fresh(self._refreshing, once)
+        if wish.count is not None:  # it reads what there turns out to be no room for as well
+            acting.saw(item.unit for item in gathered.candidates)
         return fitted(
             gathered.candidates, wish, withheld=gathered.withheld, hidden=gathered.hidden, cost=gathered.cost
         )  # fmt: skip
