@@ -9,6 +9,12 @@ from tests.support import Clock, nothing_written, open_memory
 
 import memlineage as ml
 
+SEALED = {
+    "memlineage": 1,
+    "layer": "global",
+    "rules": [{"name": "sealed", "on": "read", "target": {"tags": ["sealed"]}, "action": "withhold"}],
+}
+
 
 @pytest.mark.parametrize("name", ["subject", "key"])
 @pytest.mark.parametrize("value", [1, b"trip", True, [], "", "\x00", "\ud800"])
@@ -45,8 +51,7 @@ def test_a_contradiction_whose_premise_was_wrong_is_none_any_more() -> None:
 
 def test_a_conflict_whose_doubt_is_withheld_is_one_that_the_order_settles() -> None:
     clock = Clock()
-    sealed = {"name": "sealed", "on": "read", "target": {"tags": ["sealed"]}, "action": "withhold"}
-    with open_memory(clock=clock, policies=[{"memlineage": 1, "layer": "global", "rules": [sealed]}]) as memory:
+    with open_memory(clock=clock, policies=[SEALED]) as memory:
         trip = memory.scope(user="alice")
         trip.store("Nara", creator="tool:mail", subject="trip", key="destination")
         clock.advance(hours=1)
@@ -56,3 +61,20 @@ def test_a_conflict_whose_doubt_is_withheld_is_one_that_the_order_settles() -> N
         [told] = trip.conflicts()
         assert (told.flagged, trip.conflicts(flagged=True)) == (False, ())
         assert trip.conflicts(flagged=False) == (told,)
+
+
+def test_many_that_are_withheld_do_not_crowd_out_the_one_that_is_not() -> None:
+    clock = Clock()
+    with open_memory(clock=clock, policies=[SEALED]) as memory:
+        trip = memory.scope(user="alice")
+        trip.store("Kyoto", subject="trip", key="destination")
+        clock.advance(hours=1)
+        seen = trip.store("Osaka", creator="tool:mail", subject="trip", key="destination")
+        clock.advance(hours=1)
+        for number in range(25):
+            trip.store(f"secret {number}", creator="tool:mail", subject="trip", key="destination", tags=["sealed"])
+        [told] = trip.conflicts(flagged=True)
+        assert (told.losers, told.disputed, told.more, len(told.withheld)) == ((seen,), (seen,), 0, 25)
+        asked = trip.resolve(told)
+        assert "secret" not in str(asked)
+        assert trip.resolve(asked, seen).how == "chosen"  # type: ignore[union-attr]

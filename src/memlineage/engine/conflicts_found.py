@@ -28,6 +28,7 @@ from memlineage.store.sql import QUERIES
 __all__ = ["ConflictView", "Contest"]
 
 _LOSERS: Final = 20
+_LOOKED_AT: Final = 200
 _UNSAID: Final = 0.5
 
 
@@ -145,8 +146,9 @@ class ConflictView:
 
         Whoever may not see the winner is told nothing: not even what it is about.
         """
-        considered = _considered(contest)
         kept_back: list[Withheld] = []
+        contest = self._in_sight(contest, kept_back)
+        considered = _considered(contest)
         units = self._readable([claim.n for claim in considered], kept_back)
         losers = [units[claim.n] for claim in contest.losers[:_LOSERS] if claim.n in units]
         disputed = [(units[claim.n], claim, why) for claim, why in contest.disputed[:_LOSERS] if claim.n in units]
@@ -174,6 +176,7 @@ class ConflictView:
 
     def options(self, contest: Contest, conflict: Conflict) -> tuple[Option, ...]:
         """What may hold, once each, the recommended first."""
+        contest = self._in_sight(contest, [])
         asked = {unit.ref for unit in (conflict.winner, *(conflict.disputed or conflict.losers))}
         units = self._readable([claim.n for claim in _considered(contest)], [])
         by_form: dict[bytes, list[Claim]] = {}
@@ -199,6 +202,29 @@ class ConflictView:
     def candidates(self, contest: Contest) -> dict[int, Unit]:
         """Everything that competes, as far as this reader may see it."""
         return self._readable([claim.n for claim in contest.claims], [])
+
+    def _in_sight(self, contest: Contest, held: list[Withheld]) -> Contest:
+        """A contest of many without what this reader may not see, so that it does not crowd out what he may."""
+        if len(contest.losers) <= _LOSERS:
+            return contest
+        disputed = [claim.n for claim, _ in contest.disputed]
+        doubted = set(disputed)
+        hidden: set[int] = set()
+        for numbers in (disputed, [claim.n for claim in contest.losers if claim.n not in doubted]):
+            seen = 0
+            for start in range(0, min(len(numbers), _LOOKED_AT), _LOSERS):
+                some = numbers[start : start + _LOSERS]
+                units = self._readable(some, held)
+                hidden.update(n for n in some if n not in units)
+                seen += len(units)
+                if seen >= _LOSERS:
+                    break
+        return Contest(
+            tuple(claim for claim in contest.claims if claim.n not in hidden),
+            tuple(claim for claim in contest.losers if claim.n not in hidden),
+            tuple((claim, why) for claim, why in contest.disputed if claim.n not in hidden),
+            contest.reason,
+        )
 
     def _origins(self, numbers: Sequence[int]) -> int:
         """How many creators of roots there are behind these."""
