@@ -276,3 +276,45 @@ def test_a_model_is_not_told_what_errors_quote() -> None:
     assert [step.failed for step in plan] != [None]
     assert "Swordfish" not in str([step.failed for step in plan])
     assert "Swordfish" not in str(model.replay().failed)
+
+
+def test_an_argument_without_end_is_refused(kitchen: Kitchen) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    deep: Any = kitchen.fact("city", "Kyoto")
+    for _ in range(5000):
+        deep = [deep]
+
+    for argument in (endless, deep, {"a": endless}):
+        with pytest.raises(ml.errors.InvalidInputError, match="nested deeper"):
+            kitchen.make("flight", argument)
+
+
+def test_why_something_waits_does_not_name_what_is_out_of_sight() -> None:
+    memory = open_memory()
+    trip = memory.scope(user="alice", agent="planner")
+    city = trip.store("Kyoto", creator="user:alice")
+    secret = trip.store("Room 99", creator="user:alice", visibility="agent")
+    trip.recipe("plan")(lambda *parts: " ".join(parts))(city, secret)
+    trip.invalidate(secret, by="user:alice")
+    trip.update(city, "Osaka", creator="user:alice")
+
+    other = memory.scope(user="alice", agent="other")
+    for told in (other.replay(dry_run=True).waiting, other.replay().waiting):
+        assert [why for _, why in told] == ["something that it rests on, and that is not shown here, is out of use"]
+    assert secret.id in trip.replay().waiting[0][1]
+
+
+def test_two_parents_that_became_one_count_as_much_as_the_stronger_did() -> None:
+    memory = open_memory()
+    trip = memory.scope(user="alice")
+    memory.register_tool("gauge", refresh=lambda unit: unit.content + "!", cost=1)
+    key = {"creator": "user:alice", "subject": "trip", "key": "city"}
+    first = trip.store("Kyoto", **key)
+    second = trip.store("Nara", timestamp=first.lineage.timestamp, **key)
+    made = trip.store("8 degrees", creator="tool:gauge", depends_on={first: 0.2, second: 1.0})
+    winner = trip.store("Osaka", **key)
+    trip.replay()
+    edges = {edge.parent: edge.weight for edge in trip.get(made).lineage.dependencies}
+
+    assert edges[winner.ref] == 1.0

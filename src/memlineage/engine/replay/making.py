@@ -47,6 +47,7 @@ class _Making:
 
     def made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Unit:
         """Run the function on what was handed in, and remember what it returned."""
+        Call.of(self._recipe.name, args, kwargs)  # what cannot be kept is refused before anything else
         known = {value: self._unit_of(value) for value in _texts((args, kwargs))}
         args, kwargs = _named(args, known), _named(kwargs, known)
         call = Call.of(self._recipe.name, args, kwargs)

@@ -101,13 +101,6 @@ class Affected(msgspec.Struct, frozen=True):
         """What has to be in use for it to be made."""
         return [source.n for source in self.sources if source.needed]
 
-    def held_up(self, going_to_be: Collection[int] = ()) -> str:
-        """What it waits for, in words; empty if it waits for nothing but what is going to be made."""
-        for source in self.sources:
-            if source.needed and not source.unit.active and source.n not in going_to_be:
-                return f"{source.unit.ref}, which it rests on, is {source.unit.status.value}"
-        return ""
-
     @property
     def parents(self) -> tuple[Unit, ...]:
         """What its parents are now, in their order."""
@@ -152,7 +145,7 @@ class Planner:
         needs = []
         for n in ordered:
             item = affected[n]
-            held = item.held_up(going)
+            held = self.held_up(item, going)
             if item.needs_person:
                 needs.append((item.unit.ref, item.needs_person))
             elif held:
@@ -199,6 +192,15 @@ class Planner:
                 if unit.status not in _OWN or not item.made.why:  # else nothing here is to be repaired
                     found[n] = item
         return found
+
+    def held_up(self, item: Affected, going_to_be: Collection[int] = ()) -> str:
+        """What a unit waits for, in words; empty if it waits for nothing but what is going to be made."""
+        for source in item.sources:
+            if source.needed and not source.unit.active and source.n not in going_to_be:
+                if not self.sees(source.n, source.unit):
+                    return "something that it rests on, and that is not shown here, is out of use"
+                return f"{source.unit.ref}, which it rests on, is {source.unit.status.value}"
+        return ""
 
     def sees(self, n: int, unit: Unit) -> bool:
         """Whether whoever acts may look at a version: what he may not is neither made again nor told."""
@@ -278,12 +280,13 @@ class Planner:
         """Whether what would be an input descends from some version of the unit that is made again."""
         rows = fetch(self._snapshot.connection, QUERIES["unit_versions"], (self._snapshot.graph.node(n).unit,))
         versions = {row[0] for row in rows}
-        return now > min(versions) and not versions.isdisjoint(ancestry(self._snapshot.graph, [now]))
+        return not versions.isdisjoint(ancestry(self._snapshot.graph, [now]))
 
     def maker(self, unit: Unit) -> Made:
         """How a unit is made, or why it cannot be made again here."""
-        if unit.kind in RESERVED_KINDS:
-            return Made(why="it was done, and cannot be computed" if unit.kind == "action" else "it is somebody's word")
+        given = _given(unit)
+        if given:
+            return Made(why=given)
         call = read_call(unit.lineage.recipe)
         if call is not None:
             recipe = self._core.recipes.get(call.name)
@@ -320,3 +323,12 @@ class Planner:
         """Their refs."""
         found = self._snapshot.refs(list(numbers))
         return list(found.values())
+
+
+def _given(unit: Unit) -> str:
+    """Why a unit was never computed in the first place; empty if it may have been."""
+    if unit.kind in RESERVED_KINDS:
+        return "it was done, and cannot be computed" if unit.kind == "action" else "it is somebody's word"
+    if any(edge.role is Role.SHARED for edge in unit.lineage.dependencies):
+        return "it is a copy of what somebody shared, and follows that alone"  # made apart, it would lose its taint
+    return ""

@@ -29,6 +29,7 @@ __all__ = ["Call", "Input", "Recipe", "RecipeBook", "awaited", "read_call", "res
 _UNIT: Final = "$unit"
 _FIELDS: Final = frozenset({"content", "confidence", "timestamp", "metadata", "context"})
 _MOST: Final = 65_536
+_DEEPEST: Final = 64
 
 
 class Input(str):
@@ -145,7 +146,11 @@ def read_call(recipe: str | None) -> Call | None:
         return None
 
 
-def _kept(value: Any, name: str) -> Any:
+def _kept(value: Any, name: str, depth: int = 0) -> Any:
+    if depth > _DEEPEST:
+        raise InvalidInputError(
+            f"an argument of recipe {name!r} is nested deeper than {_DEEPEST} levels, or holds itself; hand it less"
+        )
     if isinstance(value, Input):
         return {_UNIT: str(value.unit.ref)}
     if isinstance(value, Unit):
@@ -155,9 +160,9 @@ def _kept(value: Any, name: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [_kept(item, name) for item in value]
+        return [_kept(item, name, depth + 1) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: _kept(item, name) for key, item in value.items()}
+        return {key: _kept(item, name, depth + 1) for key, item in value.items()}
     raise InvalidInputError(
         f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it units, text, "
         "numbers, lists, or mappings whose names do not begin with $"

@@ -214,7 +214,7 @@ class _Run:
             numbers = [snapshot.resolve(self._acting.scope, Target(ident, None)).n for ident in done]
             for n, unit in snapshot.units(numbers).items():
                 if unit.status in DOWN and planner.sees(n, unit):
-                    held = planner.look_at(n, unit).held_up()
+                    held = planner.held_up(planner.look_at(n, unit))
                     why = held or f"it is {unit.status.value} again, for something changed meanwhile: call replay again"
                     yield _Outcome("waiting", unit.ref, why)
 
@@ -227,7 +227,7 @@ class _Run:
                 planner = Planner(self._core, self._enforcement, snapshot, self._acting, self._options.model)
                 known = snapshot.resolve(self._acting.scope, Target(planned.id, None))
                 item = planner.look_at(known.n, snapshot.unit(known.n))
-                settled = self._settled(item, may_look=planner.sees(known.n, item.unit))
+                settled = self._settled(planner, item)
                 if settled is not None:
                     return settled
                 context = planner.context_of(known.n)
@@ -244,10 +244,10 @@ class _Run:
                 )
             time.sleep(_POLL_S)
 
-    def _settled(self, item: Affected, *, may_look: bool) -> _Outcome | None:
+    def _settled(self, planner: Planner, item: Affected) -> _Outcome | None:
         """What there is to say of a unit without running anything; None if it is to be run."""
         ref = item.unit.ref
-        if not may_look:
+        if not planner.sees(item.n, item.unit):
             return _Outcome("waiting", ref, "it may not be looked at any more")
         if item.unit.active:
             return _Outcome("kept", ref)
@@ -255,7 +255,7 @@ class _Run:
             return _Outcome("waiting", ref, f"it is {item.unit.status.value} by now")
         if item.needs_person:
             return _Outcome("person", ref, item.needs_person)
-        held = item.held_up()
+        held = planner.held_up(item)
         return _Outcome("waiting", ref, held) if held else None
 
     def _take(self, n: int, u: int, unit: Unit) -> bool:
