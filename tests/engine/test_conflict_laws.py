@@ -18,6 +18,7 @@ from memlineage.model.time import to_us
 from memlineage.testing.consistency import assert_consistent
 from memlineage.testing.history import Handle, Parent, Writer
 from memlineage.testing.oracle import Oracle
+from memlineage.testing.reading import Reading
 
 KEY: Any = {"subject": "trip", "key": "destination"}
 CREATORS = ("user:alice", "user:bob", "tool:mail", "tool:desk", "agent:planner", "external:web")
@@ -99,7 +100,7 @@ def test_what_is_in_doubt_is_what_the_oracle_says(said: list[Said]) -> None:
         world = World(memory, clock, said)
         group = next(iter(world.oracle.recorded().versions[ref].group for ref in world.handles.values()))
         assert group is not None
-        assert world.disputed == set(world.oracle.doubts(group, world.now))
+        assert world.disputed == set(Reading(world.oracle.recorded(), world.now).doubts(group))
 
 
 @LAWS

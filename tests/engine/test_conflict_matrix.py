@@ -19,6 +19,7 @@ from memlineage.model.scope import Scope as Walls
 from memlineage.model.time import to_us
 from memlineage.testing.history import Handle, Parent, Writer
 from memlineage.testing.oracle import Oracle
+from memlineage.testing.reading import Reading
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "conflicts" / "matrix.yaml"
 CELLS = yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
@@ -153,7 +154,7 @@ def test_the_oracle_says_the_same(cell: dict[str, Any]) -> None:
     def found() -> tuple[list[str], list[str], bool]:
         states = oracle.states(now)
         own, below = ([states[ref].status.value for ref in refs] for refs in (units, children))
-        return own, below, bool(oracle.doubts(group, now))
+        return own, below, bool(Reading(oracle.recorded(), now).doubts(group))
 
     before = (cell["statuses"], cell["children"], cell["flagged"])
     assert (oracle.winner(group, now), found()) == (units[0 if cell["winner"] == "first" else 1], before)

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from memlineage.model.unit import Role
 from memlineage.testing.consistency import assert_consistent
 from memlineage.testing.lockstep import Lockstep
-from memlineage.testing.sqlite_world import SqliteWorld
-from memlineage.testing.strategies import ROLES, errands, operations
+from memlineage.testing.sqlite_world import SqliteReplays, SqliteWorld
+from memlineage.testing.strategies import ROLES, errands, operations, replays
 from memlineage.testing.worlds import Operation
 
 HISTORIES = int(os.environ.get("MEMLINEAGE_HISTORIES", "150"))
@@ -34,7 +34,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory() if self.in_file else None
         self.world = SqliteWorld(Path(self.folder.name) / "store.db" if self.folder else ":memory:")
-        self.pair = Lockstep(self.world)
+        self.pair = Lockstep(self.world, SqliteReplays(self.world))
 
     @initialize(acts=operations(most=8, roles=(*ROLES, Role.SHARED)))
     def begin(self, acts: list[Operation]) -> None:
@@ -47,6 +47,10 @@ class Machine(RuleBasedStateMachine):
     @rule(acts=errands())
     def work(self, acts: list[Operation]) -> None:
         self.pair.run(acts)
+
+    @rule(act=replays())
+    def make_again(self, act: Operation) -> None:
+        self.pair.run([act])
 
     @rule(span=st.integers(1, 9))
     def wait(self, span: int) -> None:

@@ -1,7 +1,8 @@
 """Oracle and store, side by side: after every act both must answer alike, about everything.
 
-What is compared: whether the act was accepted, which version it gave, and of every version status, standing,
-integrity and whether it is current; at the end also what was recorded, as far as rules depend on it.
+What is compared: whether the act was accepted, which version it gave or what a replay ran, kept and left, and of
+every version status, standing, integrity and whether it is current; at the end also what was recorded, as far as
+rules depend on it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memlineage.model.state import CauseKind
-from memlineage.testing.history import History
+from memlineage.testing.history import History, Version
 from memlineage.testing.oracle import Oracle
-from memlineage.testing.worlds import AddCause, Operation, Outcome, Play, World
+from memlineage.testing.oracle_replay import OracleReplays, is_word
+from memlineage.testing.worlds import AddCause, Operation, Outcome, Play, Replays, World
 
 __all__ = ["Difference", "Lockstep"]
 
@@ -23,9 +25,10 @@ class Difference(AssertionError):  # noqa: N818  # an observation, raised to be 
 class Lockstep:
     """Runs operations in both worlds and compares."""
 
-    def __init__(self, store: World) -> None:
-        self.oracle = Play(Oracle())
-        self.store = Play(store)
+    def __init__(self, store: World, replays: Replays | None = None) -> None:
+        oracle = Oracle()
+        self.oracle = Play(oracle, replays=None if replays is None else OracleReplays(oracle))
+        self.store = Play(store, replays=replays)
 
     def do(self, operation: Operation) -> Outcome:
         """One act in both worlds. Erasing has no verb yet and is left out."""
@@ -68,9 +71,15 @@ def _accepted(outcome: Outcome) -> object:
     return "refused" if isinstance(outcome, str) and outcome != "skipped" else outcome
 
 
+def _said(version: Version) -> str | None:
+    """Its content; words name what they are about by the ids of their world."""
+    return "Verified" if version.content is not None and is_word(version.content) else version.content
+
+
 def _essence(history: History) -> dict[str, object]:
     versions = history.versions
     return {
+        "said": {ref: (_said(version), version.creator) for ref, version in versions.items()},
         "lineage": {
             ref: sorted((p.ref, p.weight, p.role) for p in version.parents) for ref, version in versions.items()
         },

@@ -46,10 +46,6 @@ class Oracle:
         """Who holds a key."""
         return Reading(self.history, now).winner(group)
 
-    def doubts(self, group: Group, now: int) -> list[Handle]:
-        """Who puts the holder of a key in doubt."""
-        return Reading(self.history, now).doubts(group)
-
     def register(self, principal: str, level: Integrity) -> None:
         """The operator's word on a principal (section 3); it counts for what was written before, too."""
         self._tick()

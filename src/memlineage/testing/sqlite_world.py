@@ -16,6 +16,7 @@ import msgspec
 from memlineage.engine.acting import Acting
 from memlineage.engine.inputs import Draft, Link, Target
 from memlineage.engine.memory import Memory
+from memlineage.engine.replay.results import ModelStep, ReplayReport
 from memlineage.errors import CycleError, InvalidInputError, PolicyViolationError, UnknownUnitError
 from memlineage.model.ids import Ref
 from memlineage.model.principal import HOST, Integrity
@@ -27,10 +28,11 @@ from memlineage.policy import Decision
 from memlineage.recall.lexical import LexicalEmbedder
 from memlineage.store.database import fetch
 from memlineage.testing.history import Group, Handle, History, Parent, Refused, State, Version, Writer
+from memlineage.testing.oracle_replay import TOOLS, Replayed, made_again
 from memlineage.testing.tables import read_tables
 from memlineage.testing.worlds import START
 
-__all__ = ["SqliteWorld"]
+__all__ = ["SqliteReplays", "SqliteWorld"]
 
 _CODES: Final = {
     "claims": "claim",
@@ -50,7 +52,10 @@ class SqliteWorld:
         self.memory = self._open()
 
     def _open(self) -> Memory:
-        return Memory.open(self._path, embedder=LexicalEmbedder(), clock=self._clock, durability="normal")
+        memory = Memory.open(self._path, embedder=LexicalEmbedder(), clock=self._clock, durability="normal")
+        for name in TOOLS:
+            memory.register_tool(name, refresh=_fetched)
+        return memory
 
     def _clock(self) -> datetime:
         return from_us(self.now)
@@ -296,6 +301,38 @@ class SqliteWorld:
                 "SELECT v.n FROM version v JOIN unit u ON u.u = v.u WHERE u.id = ? AND v.version = ?", ref
             ).get
             return snapshot.unit(int(n))
+
+
+class SqliteReplays:
+    """Replays in such a world, by the public verb."""
+
+    def __init__(self, world: SqliteWorld) -> None:
+        self._world = world
+
+    def replay(self, writer: Writer, targets: Sequence[Handle] | None, *, now: int, model: bool) -> Replayed:
+        """See `Replays`."""
+        world, scope = self._world, writer.scope
+        verbs = world.memory.scope(tenant=scope.tenant, user=scope.user, agent=scope.agent, session=scope.session)
+        refs = None if targets is None else [world._ref(handle) for handle in targets]
+        report: ReplayReport = world._act(
+            writer, now, lambda _: verbs.replay(refs, model=_concluded if model else None, retries=0)
+        )
+
+        def known(*told: Ref | tuple[Ref, str]) -> tuple[Handle, ...]:
+            return tuple(world._known(one if isinstance(one, Ref) else one[0]) for one in told)
+
+        return Replayed(
+            known(*report.ran), known(*report.kept), known(*report.failed), known(*report.needs_person),
+            known(*report.waiting),
+        )  # fmt: skip
+
+
+def _fetched(unit: Unit, parents: Sequence[Unit]) -> str:
+    return made_again(unit.creator, [parent.content for parent in parents])
+
+
+def _concluded(step: ModelStep) -> str:
+    return _fetched(step.unit, step.parents)
 
 
 def _us(moment: datetime) -> int:

@@ -23,6 +23,7 @@ from memlineage.testing.worlds import (
     Endorse,
     Operation,
     Register,
+    Replay,
     Restore,
     Reverify,
     Store,
@@ -42,6 +43,7 @@ __all__ = [
     "operations",
     "picks",
     "registrations",
+    "replays",
     "scopes",
     "supports",
     "writers",
@@ -189,6 +191,12 @@ def registrations() -> SearchStrategy[Register]:
     """A change of the registry; the host itself is left alone."""
     names = [name for name in CLAIMS if name not in (HOST, "user")]
     return st.builds(Register, principal=st.sampled_from(names), level=st.sampled_from(Integrity))
+
+
+def replays() -> SearchStrategy[Replay]:
+    """The host makes again what is down, mostly at home and everywhere."""
+    targets = st.one_of(st.just(()), st.just(()), st.lists(picks(), min_size=1, max_size=2).map(tuple))
+    return st.builds(Replay, writer=scopes().map(Writer), targets=targets, model=st.sampled_from([True, True, False]))
 
 
 def supports() -> SearchStrategy[Corroborate | Reverify]:

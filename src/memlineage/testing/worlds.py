@@ -16,6 +16,7 @@ from memlineage.model.state import CauseKind
 from memlineage.model.unit import Role
 from memlineage.testing.history import Group, Handle, History, Parent, Refused, State, Writer
 from memlineage.testing.oracle import Oracle
+from memlineage.testing.oracle_replay import Replayed
 
 __all__ = [
     "START",
@@ -29,6 +30,8 @@ __all__ = [
     "Pick",
     "Play",
     "Register",
+    "Replay",
+    "Replays",
     "Restore",
     "Reverify",
     "Store",
@@ -38,8 +41,8 @@ __all__ = [
 
 Pick = int
 """A version made so far, modulo their number."""
-Outcome = Handle | str | None
-"""What an operation gave: a version, the code of a refusal, `skipped`, or nothing."""
+Outcome = Handle | Replayed | str | None
+"""What an operation gave: a version, what was made again, the code of a refusal, `skipped`, or nothing."""
 START: Final = 1_700_000_000_000_000
 """When plays begin, in microseconds."""
 
@@ -112,6 +115,13 @@ class World(Protocol):
         """Everything that was recorded."""
 
 
+class Replays(Protocol):
+    """Section 8, in one world."""
+
+    def replay(self, writer: Writer, targets: Sequence[Handle] | None, *, now: int, model: bool) -> Replayed:
+        """Make again what is down below these, or everywhere; with somebody who stands for the models, or without."""
+
+
 OracleWorld: Callable[[], World] = Oracle
 WORLDS: Final[dict[str, Callable[[], World]]] = {"oracle": OracleWorld}
 """Every world that the laws are tested in, by name."""
@@ -120,8 +130,9 @@ WORLDS: Final[dict[str, Callable[[], World]]] = {"oracle": OracleWorld}
 class Play:
     """A world, the time in it, and the versions made so far in order of creation."""
 
-    def __init__(self, world: World, now: int = START) -> None:
+    def __init__(self, world: World, now: int = START, replays: Replays | None = None) -> None:
         self.world = world
+        self.replays = replays
         self.now = now
         self.handles: list[Handle] = []
 
@@ -143,12 +154,14 @@ class Play:
         self.now += operation.pause
         if not self.handles and not isinstance(operation, Store | Register):
             return "skipped"
+        if self.replays is None and isinstance(operation, Replay):
+            return "skipped"
         try:
             made = operation.act(self)
         except Refused as refusal:
             return refusal.code
-        if made is not None and made not in self.handles:
-            self.handles.append(made)
+        new = (*made.ran, *made.failed) if isinstance(made, Replayed) else () if made is None else (made,)
+        self.handles += [ref for ref in new if ref not in self.handles]
         return made
 
     def run(self, operations: Iterable[Operation]) -> list[Outcome]:
@@ -162,8 +175,8 @@ class Operation:
 
     pause: int = 1
 
-    def act(self, play: Play) -> Handle | None:
-        """Perform it; gives the version that it made or found."""
+    def act(self, play: Play) -> Handle | Replayed | None:
+        """Perform it; gives the version that it made or found, or all of a replay."""
         raise NotImplementedError
 
 
@@ -299,3 +312,17 @@ class Endorse(_Act):
 
     def act(self, play: Play) -> None:
         play.world.endorse(self.writer, play.ref(self.target), self.level, by=self.by, now=play.now)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Replay(Operation):
+    """`replay` below some versions; of everything in sight, if there are none."""
+
+    writer: Writer
+    targets: tuple[Pick, ...] = ()
+    model: bool = False
+
+    def act(self, play: Play) -> Replayed:
+        assert play.replays is not None
+        targets = play.refs(self.targets) if self.targets else None
+        return play.replays.replay(self.writer, targets, now=play.now, model=self.model)
