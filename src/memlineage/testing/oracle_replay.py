@@ -167,7 +167,9 @@ class OracleReplays:
         told = [versions[s.now].content or "" for s in step.sources if s.parent.role in _INPUTS]
         parents: dict[tuple[Handle, Role], Parent] = {}
         for source in step.sources:
-            parents.setdefault((source.now, source.parent.role), source.parent._replace(ref=source.now))
+            edge = source.parent._replace(ref=source.now)
+            other = parents.get((edge.ref, edge.role), edge)  # two parents may have become one: the stronger counts
+            parents[edge.ref, edge.role] = max(edge, other)
         return self._oracle.update(
             Writer(Scope.of(old.wall)),
             ref[0],
