@@ -144,7 +144,8 @@ def _report(report: ReplayReport, said: dict[Ref, Unit]) -> Iterator[RenderableT
     yield from _told("failed", report.failed, "red")
     yield from _told("needs a person", report.needs_person, "yellow")
     yield from _told("waits", report.waiting, "dim")
-    yield from _told("not afforded", [(one, "it costs more than the budget leaves") for one in report.not_afforded], "yellow")
+    dear = [(one, "it costs more than the budget leaves") for one in report.not_afforded]
+    yield from _told("not afforded", dear, "yellow")
     yield from _vouched(report.verify)
     if report == type(report)():
         yield words("Nothing was to be made again.", "dim")
