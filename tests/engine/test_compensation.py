@@ -305,3 +305,27 @@ def test_under_a_policy_that_denies_everything_nothing_is_offered_or_undone(worl
             with pytest.raises(ml.PolicyViolationError):
                 trip.compensate(world.paid.ref)
         assert world.bank.back == []
+
+
+def test_what_may_not_be_read_is_not_shown_as_what_fell_nor_on_the_way_from_it() -> None:
+    bank = Bank()
+    rule = {"name": "mail", "on": "read", "action": "withhold", "target": {"creators": ["tool:mail"]}}
+    with open_memory(clock=Clock(), background=False, policies=[{"memlineage": 1, "rules": [rule]}]) as memory:
+        memory.register_tool("pay", bank.pay, compensate=bank.pay_back)
+        trip = memory.scope(user="alice", agent="planner")
+        bill = trip.store("Pay ana, code 1234", creator="tool:mail")
+        plan = trip.store("So pay ana", creator="reasoning", depends_on=[bill])
+        paid = trip.act("pay", {"to": "ana"}, justification=[plan]).unit
+        trip.invalidate(bill)
+        [offer] = trip.acting_as("agent:planner").compensations()
+    assert (offer.fell, offer.path) == (None, (plan.ref, paid.ref))
+
+
+@pytest.mark.parametrize("reason", [5, ["x"], "", "a\0", "\ud800"])
+def test_a_reason_that_cannot_be_kept_is_refused_before_anything_is_written(
+    world: SimpleNamespace, reason: Any
+) -> None:
+    world.trip.invalidate(world.bill)
+    with nothing_written(world.memory), pytest.raises(ml.InvalidInputError, match="reason"):
+        world.trip.compensate(world.paid, reason=reason)
+    assert world.bank.back == []

@@ -543,3 +543,16 @@ def test_under_a_policy_that_denies_everything_delivery_records_no_expiry(tmp_pa
     with open_memory(tmp_path / "m.db", clock=clock, background=False, policies=[]) as memory:
         memory.subscribe(told.append, owner="user:alice")
         assert memory.deliver().delivered == 1
+
+
+@pytest.mark.parametrize("name", [None, 5, [], {}])
+def test_a_name_that_is_no_text_ends_no_subscription(name: Any) -> None:
+    with open_memory(background=False) as memory, pytest.raises(ml.InvalidInputError, match="name"):
+        memory.unsubscribe(name)
+
+
+def test_an_empty_name_does_not_mean_everybody() -> None:
+    with open_memory(background=False) as memory:
+        with pytest.raises(ml.InvalidInputError, match="name is empty"):
+            memory.subscribe(name="")
+        assert memory.subscriptions() == []

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
-from memlineage.engine.enforcement import Enforcement
+from memlineage.engine.enforcement import Enforcement, Reading
 from memlineage.engine.gate import Gate
 from memlineage.engine.inputs import Draft, Link, Target
 from memlineage.engine.results import ActionResult, Compensation, Compensations, Withheld
@@ -22,6 +22,7 @@ from memlineage.engine.undoing import COMPENSATES, compensable, registered, undo
 from memlineage.engine.writing import Writing
 from memlineage.errors import CapabilityError, InvalidInputError, PolicyViolationError
 from memlineage.lineage.graph import Hop, Node
+from memlineage.model.content import check_text
 from memlineage.model.state import CONTAMINATING, OWN_SUPERSEDED, CauseKind, Standing, Status
 from memlineage.model.unit import CARRYING, MICRO, TAU_MICRO, Role, Unit
 from memlineage.policy import Decision
@@ -32,6 +33,7 @@ from memlineage.store.writer import Writer
 __all__ = ["Compensating"]
 
 _WEAK: Final = MICRO // 10
+_REASON: Final = 10_000
 _STANDS: Final = frozenset({Status.ACTIVE, Status.ARCHIVED})
 
 
@@ -61,21 +63,21 @@ class Compensating:
                     continue
                 decision = self._enforcement.read(reading, unit, n)
                 if decision.allowed:
-                    found.append(self._compensation(acting, snapshot, n, unit, record))
+                    found.append(self._compensation(reading, snapshot, n, unit, record))
                 else:
                     withheld.append(Withheld(ref=unit.ref, rule=decision.rule or "", reason=str(decision)))
         return Compensations(found, tuple(withheld))
 
     def _compensation(
-        self, acting: Acting, snapshot: Snapshot, n: int, unit: Unit, record: Unit | None
+        self, reading: Reading, snapshot: Snapshot, n: int, unit: Unit, record: Unit | None
     ) -> Compensation:
         path = _fallen_above(snapshot, n)
         units = snapshot.units(path)
-        seen = [units[m] for m in path if acting.scope.sees(units[m].wall)]
+        seen = {m: units[m] for m in path if m in units and self._may_read(reading, units[m], m)}
         return Compensation(
             unit=unit,
-            path=tuple(step.ref for step in seen),
-            fell=seen[0] if path and path[0] in units and acting.scope.sees(units[path[0]].wall) else None,
+            path=tuple(step.ref for step in seen.values()),
+            fell=seen.get(path[0]),
             available=registered(self._core.tools, unit),
             begun=None if record is None else record.ref,
             outcome=None if record is None else str(record.metadata.get("outcome")),
@@ -106,7 +108,9 @@ class Compensating:
         undo = tool.compensate
         arguments = {**_arguments(unit), COMPENSATES: str(unit.ref)}
         name = f"compensate:{tool.name}"
-        said = f"Undo {spelled(tool.name, _arguments(unit))}" + (f": {reason}" if reason else "")
+        said = f"Undo {spelled(tool.name, _arguments(unit))}" + (
+            "" if reason is None else f": {check_text(reason, name='reason', limit=_REASON)}"
+        )
         [item] = self._writing.prepare([word(said)])
 
         def permit(writer: Writer) -> tuple[Decision, tuple[Link, ...]]:
@@ -129,6 +133,9 @@ class Compensating:
             metadata={COMPENSATES: str(unit.ref)},
         )  # fmt: skip
         return self._gate.running.run(acting, call, permit)
+
+    def _may_read(self, reading: Reading, unit: Unit, n: int) -> bool:
+        return reading.acting.scope.sees(unit.wall) and self._enforcement.read(reading, unit, n).allowed
 
     def _seen(self, acting: Acting, snapshot: Snapshot, n: int) -> Unit:
         """One unit, if it may be looked at: whoever may not is not told whether it could be undone either."""

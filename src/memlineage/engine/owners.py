@@ -50,7 +50,7 @@ class Owners:
         if handler is not None and not callable(handler):
             raise InvalidInputError(f"handler={handler!r:.80} must be callable, with a notice")
         whose = None if owner is None else parse_principal(owner, name="owner")
-        named = check_name(name or whose or _EVERYBODY, name="name")
+        named = check_name((whose or _EVERYBODY) if name is None else name, name="name")
         wanted = None if kinds is None else _kinds(kinds)
         with self._core.write(let_time_pass=False) as writer:
             self._core.outbox.forget()
@@ -78,6 +78,7 @@ class Owners:
 
     def unsubscribe(self, name: str) -> None:
         """End a subscription; what it has not been told yet goes with it."""
+        check_name(name, name="name")
         with self._core.write(let_time_pass=False) as writer:
             self._core.outbox.forget()
             known = {one.name: one for one in subscribed(writer.connection)}
