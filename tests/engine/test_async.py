@@ -320,10 +320,10 @@ def test_what_had_not_begun_is_not_done_when_it_is_cancelled() -> None:
         waiting = asyncio.create_task(trip.store("never"))
         await asyncio.sleep(0)
         waiting.cancel()
-        go.set()
-        await acting
         with pytest.raises(asyncio.CancelledError):
             await waiting
+        go.set()
+        await acting
         assert "never" not in contents(await trip.list())
 
     run(body, workers=1)

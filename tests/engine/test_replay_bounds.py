@@ -307,3 +307,23 @@ def test_what_a_model_may_not_read_is_neither_told_to_it_nor_made_again() -> Non
         assert (report.ran, heard, kitchen.ran) == ((), [], [])
         assert dict(report.needs_person) == {plan.ref: "something that it rests on may not be shown here"}
         assert [ref.id for ref in kitchen.trip.replay(model=model).ran] == [price.id, plan.id]
+
+
+# What is no work, and what is no function -------------------------------------------------------------------------------
+
+
+def test_an_action_that_was_undone_needs_nobody_any_more(kitchen: Kitchen) -> None:
+    memory, trip = kitchen.memory, kitchen.trip
+    memory.register_tool("book", lambda what: "BK1", compensate=lambda unit: "cancelled")
+    city = trip.store("Kyoto", creator="user:alice")
+    done = trip.act("book", {"what": "Kyoto"}, justification=[city])
+    trip.update(city, "Osaka", creator="user:alice")
+    assert [(ref, "compensations()" in why) for ref, why in trip.replay().needs_person] == [(done.unit.ref, True)]
+    trip.compensate(done.unit, by="user:alice")
+    assert trip.replay() == ml.ReplayReport()
+
+
+@pytest.mark.parametrize("given", [{"model": "gpt"}, {"progress": 3}])
+def test_what_is_no_function_is_refused_before_anything_needs_it(kitchen: Kitchen, given: dict[str, Any]) -> None:
+    with pytest.raises(ml.InvalidInputError, match="is not a function"):
+        kitchen.trip.replay(**given)

@@ -131,6 +131,11 @@ def repair(memory: ml.Memory, trip: ml.Scope, clock: Clock) -> None:
         break
     memory.entry_check(said("check"), {"tags": said("doubtful")})
     trip.store(said("doubted"), tags=[said("doubtful")], creator=f"external:{said('origin')}")
+    memory.standing_check(
+        said("standing check"), {"tags": said("doubtful")}, source="system", check=lambda unit: said("says instead")
+    )
+    memory.run_checks()
+    memory.start_checks(3600).stop()
     trip.release(trip.quarantine(city, reason=said("why held")).ref, reason=said("why released"))
     trip.quarantined()
     memory.as_of(clock.now).scope(user=said("user")).list()

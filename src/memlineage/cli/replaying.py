@@ -101,14 +101,14 @@ def _planned(plan: ReplayPlan) -> Answer:
         "steps": [{**as_data(step), "ref": str(step.ref)} for step in plan.steps],
         **{name: as_data(getattr(plan, name)) for name in ("cost", "needs_person", "waiting", "verify")},
     }
-    left = plan.needs_person or plan.waiting
+    left = plan.needs_person or plan.waiting or plan.verify
     return Answer(data=data, show=lambda: _plan(plan), code=REFUSED if left else DONE)
 
 
 def _plan(plan: ReplayPlan) -> Iterator[RenderableType]:
     from memlineage.cli.rendering import count_of, one_line, ref, rows, status, words
 
-    if not plan.steps and not plan.needs_person and not plan.waiting:
+    if not (plan.steps or plan.needs_person or plan.waiting or plan.verify):
         yield words("Nothing is to be made again.", "dim")
     if plan.steps:
         table = rows("step", "unit", "status", "made by", "cost", "from", "says now")
@@ -172,7 +172,7 @@ def _vouched(verify: Sequence[tuple[Ref, float]]) -> Iterator[RenderableType]:
         for one, cost in verify:
             table.add_row(ref(one), words(f"{cost:g}"))
         yield table
-        yield words("Vouch for one: memlineage reverify ID", "dim")
+        yield words(f"Vouch for it: memlineage reverify {verify[0][0].short}", "dim")
 
 
 def register(app: typer.Typer) -> None:

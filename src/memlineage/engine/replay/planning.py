@@ -21,6 +21,7 @@ from memlineage.engine.replay.recipes import Call, read_call
 from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayStep
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import total_cost
+from memlineage.engine.undoing import undone_by
 from memlineage.errors import PolicyViolationError
 from memlineage.lineage.paths import ancestry, descent
 from memlineage.lineage.replaying import in_order
@@ -191,6 +192,10 @@ class Planner:
                 item = self.look_at(n, unit)
                 if unit.status not in _OWN or not item.made.why:  # else nothing here is to be repaired
                     found[n] = item
+        actions = [n for n, item in found.items() if item.unit.kind == "action"]
+        for n, record in undone_by(self._snapshot.connection, actions, self._snapshot.units).items():
+            if record.metadata.get("outcome") == "done":
+                del found[n]  # what was undone is no work any more
         return found
 
     def held_up(self, item: Affected, going_to_be: Collection[int] = ()) -> str:
@@ -328,7 +333,11 @@ class Planner:
 def _given(unit: Unit) -> str:
     """Why a unit was never computed in the first place; empty if it may have been."""
     if unit.kind in RESERVED_KINDS:
-        return "it was done, and cannot be computed" if unit.kind == "action" else "it is somebody's word"
+        return (
+            "it was done, and cannot be computed; compensations() tells how to undo it"
+            if unit.kind == "action"
+            else "it is somebody's word"
+        )
     if any(edge.role is Role.SHARED for edge in unit.lineage.dependencies):
         return "it is a copy of what somebody shared, and follows that alone"  # made apart, it would lose its taint
     return ""

@@ -120,6 +120,7 @@ class AsyncRepairVerbs(AsyncActing):
 
         Raises:
             UnknownUnitError: this scope does not see a target.
+            InvalidInputError: the model or `progress` is no function, or a number is out of range.
         """
         return await self._workers.run(
             lambda: self._scope.replay(

@@ -143,7 +143,9 @@ class RepairVerbs(ScopeVerbs):
 
         Raises:
             UnknownUnitError: this scope does not see a target.
+            InvalidInputError: the model or `progress` is no function, or a number is out of range.
         """
+        _check_functions(model=model, progress=progress)
         named = _targets(targets)
         wish = _toward(named, goal, verify_cost)
         if dry_run:
@@ -168,6 +170,12 @@ def _toward(
     if targets is not None:
         raise InvalidInputError("replay takes targets or a goal, not both: leave one of them out")
     return Goal(parse_target(goal), verify_price(verify_cost))
+
+
+def _check_functions(**given: object) -> None:
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise InvalidInputError(f"{name}={function!r:.80} is not a function")
 
 
 def _targets(given: Which | Sequence[Which] | None) -> list[Target] | None:
