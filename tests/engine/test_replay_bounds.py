@@ -309,7 +309,7 @@ def test_what_a_model_may_not_read_is_neither_told_to_it_nor_made_again() -> Non
         assert [ref.id for ref in kitchen.trip.replay(model=model).ran] == [price.id, plan.id]
 
 
-# What is no work, and what is no function -------------------------------------------------------------------------------
+# What is no work, and what is no function ---------------------------------------------------------------------------
 
 
 def test_an_action_that_was_undone_needs_nobody_any_more(kitchen: Kitchen) -> None:
