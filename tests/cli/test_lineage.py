@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import memlineage as ml
+
 
 def test_impact_lists_descendants_with_paths_and_what_would_become_of_them(desk: Any, trip: dict[str, str]) -> None:
     found = desk.ask("impact", trip["city"])
@@ -91,3 +93,11 @@ def test_an_explanation_as_data_is_what_people_read(desk: Any, trip: dict[str, s
 def test_a_language_that_is_not_there_is_misuse(desk: Any, trip: dict[str, str]) -> None:
     assert desk.ask("explain", trip["plan"], "--lang", "xx", code=2)["error"]["type"] == "InvalidInputError"
     assert desk.ask("explain", trip["plan"], "--format", "svg", code=2)["error"]["type"] == "UsageError"
+
+
+def test_one_action_is_one(desk: Any, trip: dict[str, str]) -> None:
+    with ml.Memory.open(desk.file, embedder="lexical", background=False) as memory:
+        memory.register_tool("book", lambda: "booked")
+        memory.scope(user="alice").act("book", {}, justification=[trip["city"]])
+    assert "; 1 is an action already taken." in desk.run("impact", trip["city"]).replace("\n", " ")
+    assert "; 0 are actions already taken." in desk.run("impact", trip["flight"]).replace("\n", " ")

@@ -66,3 +66,10 @@ def test_instants_that_are_none_are_misuse(desk: Any, words: tuple[str, ...], sa
     assert (result.exit_code, said in result.stderr) == (2, True), result.output
     result = desk.type("list", "--db", str(desk.file), "--user", "alice", "--as-of", words[-1])
     assert (result.exit_code == 2) == (said != "give two instants")
+
+
+def test_the_headline_counts_what_neither_fell_nor_returned(desk: Any, trip: dict[str, str]) -> None:
+    before = desk.ask("update", trip["city"], "Destination is Osaka")["lineage"]["recorded_at"]
+    desk.run("invalidate", trip["hotel"])
+    after = desk.ask("update", trip["tips"], "Kyoto: carry a card")["lineage"]["recorded_at"]
+    assert "0 returned, 2 changed otherwise" in desk.type("diff", str(desk.file), before, after).output.splitlines()[0]

@@ -618,3 +618,29 @@ def test_credibility_in_the_past_goes_by_the_model_of_the_memory(clock: Clock) -
         unit = memory.scope(user="alice").store("Fares will fall", creator="tool:rumours")
         clock.advance(hours=1)
         assert then(memory, clock.now).credibility(unit).score == 0.1
+
+
+def test_a_difference_counts_what_neither_fell_nor_returned(
+    memory: ml.Memory, trip: ml.Scope, clock: Clock
+) -> None:  # fmt: skip
+    city = trip.store("Destination is Kyoto")
+    hotel = trip.store("Ryokan Aoi", creator="tool:hotel_api", depends_on=[city])
+    trip.update(city, "Destination is Osaka")
+    before = clock.now
+    after = clock.advance(hours=1)
+    assert trip.get(hotel).status is ml.Status.PENDING
+    trip.invalidate(hotel)
+    found = trip.diff(before, after)
+    assert [change.unit.ref for change in found.changed] == [hotel.ref]
+    assert (found.fallen, found.returned) == ((), ())
+    assert repr(found).endswith(": changed 1>")
+
+
+def test_what_was_not_there_yet_is_refused_with_the_instant(trip: ml.Scope, clock: Clock) -> None:
+    before = clock.now
+    clock.advance(hours=1)
+    known = trip.store("Destination is Kyoto")
+    with pytest.raises(ml.UnknownUnitError, match=r"was there yet at 2026-\S+: check the instant, the id, and whose"):
+        trip.get(known, as_of=before)
+    with pytest.raises(ml.UnknownUnitError, match="is visible in this scope; check the id, and whose"):
+        trip.get("00000000-0000-4000-8000-000000000000")

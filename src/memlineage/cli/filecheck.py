@@ -14,6 +14,7 @@ import apsw
 
 from memlineage.cli.findings import Finding, Health, bad, fine, note
 from memlineage.errors import CapabilityError, InvalidInputError
+from memlineage.model.counts import count_of
 from memlineage.recall.embedders import by_name
 from memlineage.store.database import APPLICATION, FORMAT
 from memlineage.store.index_file import load
@@ -84,11 +85,10 @@ def _format(path: Path, connection: apsw.Connection) -> Finding:
 
 
 def _contents(path: Path, connection: apsw.Connection) -> Finding:
-    counted = [
-        connection.execute(f"SELECT count(*) FROM {table}").get for table in ("unit", "version", "edge", "event")
-    ]
-    units, versions, edges, events = counted
-    told = f"{units:,} units, {versions:,} versions, {edges:,} edges, {events:,} events"
+    counted = {
+        table: connection.execute(f"SELECT count(*) FROM {table}").get for table in ("unit", "version", "edge", "event")
+    }
+    told = ", ".join(count_of(number, table, ",") for table, number in counted.items())
     pages, empty = connection.pragma("page_count"), connection.pragma("freelist_count")
     if pages and empty / pages > _LOOSE:
         return note("contents", f"{told}; {empty / pages:.0%} of the file is empty",
@@ -140,11 +140,13 @@ def _checkpoint(path: Path, connection: apsw.Connection) -> Finding:
     row = connection.execute("SELECT size, at_us FROM checkpoint ORDER BY size DESC LIMIT 1").get
     cure = f"memlineage checkpoint {path} --witness FILE, with FILE on another machine"
     if row is None:
-        return note("checkpoint", f"none: {events:,} events are not signed", cure)
+        return note(
+            "checkpoint", f"none: {count_of(events, 'event', ',')} {'is' if events == 1 else 'are'} not signed", cure
+        )
     size, at_us = row
     last = connection.execute("SELECT ts_us FROM event ORDER BY seq DESC LIMIT 1").get
     days = (last - at_us) / _DAY_US
-    told = f"over {size:,} of {events:,} events"
+    told = f"over {size:,} of {count_of(events, 'event', ',')}"
     if events > size and days >= 1:
         return note("checkpoint", f"{told}, {days:.0f} days behind the last of them", cure)
     return fine("checkpoint", told)
@@ -173,7 +175,10 @@ def _index(path: Path, connection: apsw.Connection) -> Finding:
     index = load(str(path), connection, position_of(connection))
     if index is None:
         return note("lineage index", f"{kept.name} is damaged, or of another store", f"rm {kept}: it is made anew")
-    return fine("lineage index", f"{kept.name}, {index.at.n:,} of {versions:,} versions, {_mb(kept.stat().st_size)}")
+    return fine(
+        "lineage index",
+        f"{kept.name}, {index.at.n:,} of {count_of(versions, 'version', ',')}, {_mb(kept.stat().st_size)}",
+    )
 
 
 def _mb(size: int) -> str:

@@ -15,6 +15,7 @@ from memlineage.cli.answers import DONE, REFUSED, Answer
 from memlineage.cli.command import command
 from memlineage.cli.options import InScope, OnStore, Printing
 from memlineage.errors import InvalidInputError
+from memlineage.model.counts import count_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -93,7 +94,7 @@ def _told_to(show: Shower | None) -> Callable[[Progress], None] | None:
     """Progress of an import, as it is shown."""
     if show is None:
         return None
-    return lambda now: show(now.bytes, now.total, f"{now.written:,} units")
+    return lambda now: show(now.bytes, now.total, count_of(now.written, "unit", ","))
 
 
 @contextmanager

@@ -79,6 +79,8 @@ def _counts(found: Difference) -> str:
     if not found:
         return "nothing has changed"
     told = [f"{len(found.fallen)} fell", f"{len(found.returned)} returned"]
+    if found.changed:
+        told.append(f"{len(found.changed)} changed otherwise")
     return ", ".join([*told, *([f"{found.hidden} may not be read"] if found.hidden else [])])
 
 

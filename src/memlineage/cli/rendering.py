@@ -16,6 +16,7 @@ from rich.text import Text
 from memlineage.cli.answers import as_json
 from memlineage.engine.results import Withheld
 from memlineage.lineage.escape import plain, shorten
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity
 from memlineage.model.state import Status
@@ -227,8 +228,3 @@ def withheld(items: Sequence[Withheld], winners: Mapping[Ref, Unit] | None = Non
             reason = Text.assemble(reason, ": superseded by ", ref(instead.ref), " ", one_line(instead.content))
         table.add_row(ref(item.ref), words(item.rule, "yellow"), reason)
     yield table
-
-
-def count_of(number: int, thing: str) -> str:
-    """`1 unit`, `2 units`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -93,9 +93,9 @@ def draw_impact(impact: Impact) -> Iterator[RenderableType]:
     else:
         yield _descent(impact)
     changing = sum(item.would_change for item in impact.affected)
+    taken = "1 is an action" if len(impact.actions) == 1 else f"{len(impact.actions)} are actions"
     yield words(
-        f"If {impact.root.ref.short} were invalid, {changing} of {len(impact)} would change"
-        f"; {len(impact.actions)} are actions already taken.",
+        f"If {impact.root.ref.short} were invalid, {changing} of {len(impact)} would change; {taken} already taken.",
         "dim",
     )
 

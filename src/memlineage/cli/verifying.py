@@ -14,6 +14,7 @@ from memlineage.cli.answers import DONE, REFUSED, Answer
 from memlineage.cli.command import command
 from memlineage.cli.options import OnStore, Printing
 from memlineage.errors import StoreError
+from memlineage.model.counts import count_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -177,11 +178,11 @@ def _summary(report: VerifyReport) -> RenderableType:
     from memlineage.cli.rendering import facts, words
 
     shown = ("version", "unit", "edge", "cause", "endorsement", "principal")
-    counts = ", ".join(f"{report.rows[table]:,} {table}s" for table in shown if report.rows.get(table))
+    counts = ", ".join(count_of(report.rows[table], table, ",") for table in shown if report.rows.get(table))
     # Of a few versions, what starting took is all that a rate would tell.
     rate = f", {report.rate:,} versions a second" if report.seconds >= 1 else ""
     lines = [
-        ("ledger", words(f"{report.events:,} events, root {report.root}")),
+        ("ledger", words(f"{count_of(report.events, 'event', ',')}, root {report.root}")),
         ("rows", words(counts)),
         ("time", words(f"{report.seconds:.2f} s{rate}")),
     ]
@@ -221,7 +222,7 @@ def _rebuilt(report: RebuildReport, file: Path) -> Iterator[RenderableType]:
     else:
         yield Text.assemble(("● ", "green"), words(file, "bold"), " was as it must be: nothing to mend")
     lines = [
-        ("ledger", words(f"{report.events:,} events, root {report.root}")),
+        ("ledger", words(f"{count_of(report.events, 'event', ',')}, root {report.root}")),
         ("time", words(f"{report.seconds:.2f} s")),
         *(("left out", words(what, "yellow")) for what in report.left_out),
     ]

@@ -9,6 +9,7 @@ import msgspec
 
 from memlineage.engine.results import Withheld
 from memlineage.lineage.escape import shorten
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 from memlineage.model.state import Status
 from memlineage.model.unit import Unit
@@ -41,7 +42,7 @@ class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         way = " · ".join("…" if step is None else step.short for step in self.path)
-        return f"<ChainLink {self.hops} hops: {way} {shorten(self.unit.content, 40)!r}>"
+        return f"<ChainLink {count_of(self.hops, 'hop')}: {way} {shorten(self.unit.content, 40)!r}>"
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from memlineage.engine.inputs import Target
 from memlineage.engine.judging import Asking, check_budget
 from memlineage.engine.results import Withheld
 from memlineage.errors import InvalidInputError
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
 from memlineage.policy import Budget
@@ -145,7 +146,5 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return self.text
 
     def __repr__(self) -> str:
-        return (
-            f"<Context {self.profile}: {len(self)} units, {self.tokens} of {self.limit} tokens; left out "
-            f"{len(self.left_out)}, withheld {len(self.withheld)}>"
-        )
+        size = f"{count_of(len(self), 'unit')}, {self.tokens} of {count_of(self.limit, 'token')}"
+        return f"<Context {self.profile}: {size}; left out {len(self.left_out)}, withheld {len(self.withheld)}>"

@@ -128,6 +128,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(change for change in self.statuses if change.after is Status.ACTIVE)
 
     @property
+    def changed(self) -> tuple[StatusChange, ...]:
+        """What was active at neither instant, with another status."""
+        return tuple(change for change in self.statuses if Status.ACTIVE not in (change.before, change.after))
+
+    @property
     def shown(self) -> Iterator[Unit]:
         """Every unit in it."""
         yield from (*self.units, *self.versions, *self.gone)
@@ -163,8 +168,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         counts = {
             "units": len(self.units), "versions": len(self.versions), "gone": len(self.gone),
-            "fallen": len(self.fallen), "returned": len(self.returned), "contents": len(self.contents),
-            "values": len(self.values), "hidden": self.hidden,
+            "fallen": len(self.fallen), "returned": len(self.returned), "changed": len(self.changed),
+            "contents": len(self.contents), "values": len(self.values), "hidden": self.hidden,
         }  # fmt: skip
         told = ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "nothing"
         return f"<Difference {self.first.isoformat()} → {self.second.isoformat()}: {told}>"

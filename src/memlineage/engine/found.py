@@ -11,6 +11,7 @@ import msgspec
 from memlineage.engine.inputs import Target
 from memlineage.engine.results import Withheld
 from memlineage.errors import UnknownUnitError
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
 from memlineage.policy import Budget, Decision
@@ -102,4 +103,5 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         held = ", ".join(f"{count} by {rule}" for rule, count in sorted(self.withheld_counts.items()))
-        return f"<Found {len(self.units)} units, {len(self.constraints)} constraints; withheld {held or 'none'}>"
+        shown = f"{count_of(len(self.units), 'unit')}, {count_of(len(self.constraints), 'constraint')}"
+        return f"<Found {shown}; withheld {held or 'none'}>"

@@ -25,6 +25,7 @@ from memlineage.errors import LedgerError
 from memlineage.ledger.checkpoint import Checkpoint, TreeHead, parse_tree_head
 from memlineage.ledger.notes import Note, parse_note, signers
 from memlineage.ledger.signing import check_public
+from memlineage.model.counts import count_of
 from memlineage.store.checkpoints import ORIGIN, CheckpointRow, KeyRow, checkpoint_rows, read_keys
 from memlineage.store.records import EventKind
 from memlineage.store.tiles import ledger_size, recomputed_roots
@@ -58,7 +59,7 @@ class Claim(msgspec.Struct, frozen=True):
     def of(cls, where: str, note: Note) -> Claim:
         """From a note. Raises `LedgerError` if it is no checkpoint."""
         head = parse_tree_head(note.text)
-        return cls(f"{where}, checkpoint of {head.size} events", note, head)
+        return cls(f"{where}, checkpoint of {count_of(head.size, 'event')}", note, head)
 
 
 def claims_of(against: Against) -> list[Claim]:
@@ -114,7 +115,7 @@ def _doubts(claims: Iterable[Claim], keys: Sequence[KeyRow], size: int, roots: R
 def _fork(claim: Claim, size: int, roots: Roots, agreed: int) -> str | None:
     head = claim.head
     if head.size > size:
-        return f"truncated: the ledger has {size} events, so {head.size - size} that were signed are gone"
+        return f"truncated: the ledger has {count_of(size, 'event')}, so {head.size - size} that were signed are gone"
     found = roots(head.size)
     if found == head.root:
         return None
@@ -234,7 +235,9 @@ def _told(key: KeyRow) -> str:
 
 def _row_against_note(connection: apsw.Connection, row: CheckpointRow, head: TreeHead) -> Iterator[Finding]:
     if (row.size, row.root) != (head.size, head.root):
-        yield Finding(f"checkpoint {row.size}", f"its note is for {head.size} events with root {head.root.hex()}")
+        yield Finding(
+            f"checkpoint {row.size}", f"its note is for {count_of(head.size, 'event')} with root {head.root.hex()}"
+        )
     at_us = connection.execute("SELECT ts_us FROM event WHERE seq = ?", (row.size,)).get
     if at_us is not None and at_us != row.at_us:
         yield Finding(f"checkpoint {row.size}", f"its at_us is {row.at_us}, its last event is of {at_us}")

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from memlineage.lineage.telling import NoticeKind
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 
 __all__ = ["Delivered", "Notice", "NoticeKind", "Subscription", "UndeliveredNotice"]
@@ -34,7 +35,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
 
     def __repr__(self) -> str:
-        return f"<Notice {self.kind.value} to {self.subscription!r}: {len(self.refs)} versions>"
+        return f"<Notice {self.kind.value} to {self.subscription!r}: {count_of(len(self.refs), 'version')}>"
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from memlineage.engine.checks import check_instant
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, Reading
 from memlineage.engine.generation import Generation, kept_policies
+from memlineage.engine.inputs import Target
 from memlineage.engine.ledger import Against
 from memlineage.engine.limits import new_limits
 from memlineage.engine.masks import Masks
@@ -34,10 +35,10 @@ from memlineage.engine.parts import Parts
 from memlineage.engine.past import past_policies
 from memlineage.engine.reports import VerifyReport, Watcher
 from memlineage.engine.scope import Scope
-from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.snapshot import Known, Snapshot, named
 from memlineage.engine.tools import Tool, ToolRegistry
 from memlineage.engine.tracking import took
-from memlineage.errors import CapabilityError, InvalidInputError, StoreError
+from memlineage.errors import CapabilityError, InvalidInputError, StoreError, UnknownUnitError
 from memlineage.ledger.tree import CompactRange
 from memlineage.model.content import check_name
 from memlineage.model.principal import HOST, parse_principal
@@ -85,6 +86,16 @@ class PastSnapshot(Snapshot):
 
     present: Snapshot
     today: Snapshot
+
+    def resolve(self, scope: Walls, target: Target) -> Known:
+        """As in the present; what is not found may have come later."""
+        try:
+            return super().resolve(scope, target)
+        except UnknownUnitError:
+            raise UnknownUnitError(
+                f"no unit {named(target)} that is visible in this scope was there yet at "
+                f"{from_us(self.now_us).isoformat()}: check the instant, the id, and whose scope you read from"
+            ) from None
 
 
 class _Idle(ToolRegistry):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from memlineage.engine.findings import Finding
+from memlineage.model.counts import count_of
 
 __all__ = ["RebuildReport", "VerifyReport", "Watcher"]
 
@@ -52,7 +53,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         if self.ok:
-            return f"<VerifyReport ok: {self.events} events, root {self.root[:12]}…>"
+            return f"<VerifyReport ok: {count_of(self.events, 'event')}, root {self.root[:12]}…>"
         return f"<VerifyReport {self.found} found wanting, first {self.first}>"
 
 
@@ -78,5 +79,5 @@ class RebuildReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         if not self.repaired:
-            return f"<RebuildReport nothing to mend: {self.events} events>"
+            return f"<RebuildReport nothing to mend: {count_of(self.events, 'event')}>"
         return f"<RebuildReport {', '.join(f'{table} {count}' for table, count in self.repaired.items())}>"

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 from memlineage.model.state import Status
 from memlineage.model.unit import Unit
@@ -63,7 +64,7 @@ class Page(tuple[Unit, ...]):
         return page
 
     def __repr__(self) -> str:
-        return f"<Page {len(self)} units, {len(self.withheld)} withheld>"
+        return f"<Page {count_of(len(self), 'unit')}, {len(self.withheld)} withheld>"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,4 +278,4 @@ class Compensations(tuple[Compensation, ...]):
         return page
 
     def __repr__(self) -> str:
-        return f"<Compensations {len(self)} actions, {len(self.withheld)} withheld>"
+        return f"<Compensations {count_of(len(self), 'action')}, {len(self.withheld)} withheld>"

@@ -24,7 +24,7 @@ from memlineage.store.sql import QUERIES
 from memlineage.store.states import States
 from memlineage.store.units import NO_SHIFT, Shift, read_refs, read_units
 
-__all__ = ["Known", "Snapshot", "place_parent", "resolve"]
+__all__ = ["Known", "Snapshot", "named", "place_parent", "resolve"]
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -68,9 +68,15 @@ def place_parent(earlier: Earlier, names: Names, scope: Scope | None, ref: Ref) 
     return place[0]
 
 
+def named(target: Target) -> str:
+    """A target as callers write it."""
+    return target.id if target.version is None else f"{target.id}@{target.version}"
+
+
 def _unknown(target: Target) -> UnknownUnitError:
-    named = target.id if target.version is None else f"{target.id}@{target.version}"
-    return UnknownUnitError(f"no unit {named} is visible in this scope; check the id, and whose scope you read from")
+    return UnknownUnitError(
+        f"no unit {named(target)} is visible in this scope; check the id, and whose scope you read from"
+    )
 
 
 class Snapshot:

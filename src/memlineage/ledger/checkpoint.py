@@ -19,6 +19,7 @@ from memlineage.errors import LedgerError
 from memlineage.ledger.notes import Note, VerifierKey, decoded, parse_note, sign_note, signers
 from memlineage.ledger.signing import SigningKey
 from memlineage.ledger.tree import HASH_BYTES
+from memlineage.model.counts import count_of
 
 __all__ = ["Checkpoint", "TreeHead", "parse_tree_head", "read_checkpoint", "sign_checkpoint"]
 
@@ -81,7 +82,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         signed = " and ".join(key.split("+")[1] for key in self.keys)
-        return f"<Checkpoint of {self.size} events, root {self.root[:12]}…, signed by {signed}>"
+        return f"<Checkpoint of {count_of(self.size, 'event')}, root {self.root[:12]}…, signed by {signed}>"
 
 
 def sign_checkpoint(head: TreeHead, *keys: SigningKey) -> Checkpoint:

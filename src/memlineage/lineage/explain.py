@@ -14,6 +14,7 @@ import msgspec
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.escape import dot, mermaid, plain, shorten
 from memlineage.lineage.words import LANGUAGES, Words
+from memlineage.model.counts import count_of
 from memlineage.model.ids import Ref
 from memlineage.model.principal import kind_of
 from memlineage.model.state import Status
@@ -87,7 +88,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         return self.text
 
     def __repr__(self) -> str:
-        return f"<Explanation of {self.target.ref.short}: {len(self.units)} units>"
+        return f"<Explanation of {self.target.ref.short}: {count_of(len(self.units), 'unit')}>"
 
 
 _MERMAID_STYLES: Final = (

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from memlineage.model.counts import count_of
 from memlineage.model.principal import Integrity
 from memlineage.policy.kinds import INTEGRITY_NAMES
 from memlineage.policy.language.document import Document
@@ -110,7 +111,7 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"<PolicySet {self.revision[:12]} of {len(self.rules)} rules>"
+        return f"<PolicySet {self.revision[:12]} of {count_of(len(self.rules), 'rule')}>"
 
 
 def _placeless(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from datetime import date, time
 from typing import Any, Final, Self
 
 import msgspec
@@ -163,6 +164,10 @@ def _kept(value: Any, name: str, depth: int = 0) -> Any:
         return [_kept(item, name, depth + 1) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) and not key.startswith("$") for key in value):
         return {key: _kept(item, name, depth + 1) for key, item in value.items()}
+    if isinstance(value, date | time):
+        raise InvalidInputError(
+            f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it the text that .isoformat() gives"
+        )
     raise InvalidInputError(
         f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it units, text, "
         "numbers, lists, or mappings whose names do not begin with $"

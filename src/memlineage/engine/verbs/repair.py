@@ -56,6 +56,10 @@ class RepairVerbs(ScopeVerbs):
         Raises:
             InvalidInputError: when called: an argument is neither a unit nor a value that JSON can hold.
         """
+        if callable(name):
+            raise InvalidInputError(
+                f'a recipe needs a name; write @scope.recipe("{getattr(name, "__name__", "name")}") above the function'
+            )
         plain = check_name(name, name="name")
         stand_in = None if backup is None else check_name(backup, name="backup")
 
