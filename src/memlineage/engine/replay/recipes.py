@@ -166,7 +166,8 @@ def _kept(value: Any, name: str, depth: int = 0) -> Any:
         return {key: _kept(item, name, depth + 1) for key, item in value.items()}
     if isinstance(value, date | time):
         raise InvalidInputError(
-            f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it the text that .isoformat() gives"
+            f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it the text that "
+            ".isoformat() gives"
         )
     raise InvalidInputError(
         f"argument {value!r:.80} of recipe {name!r} cannot be kept for a replay; hand it units, text, "
