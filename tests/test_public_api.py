@@ -99,7 +99,7 @@ SCOPE = {
     "replay": [
         "targets", "*", "dry_run", "goal", "verify_cost", "budget", "model", "retries", "workers", "progress", "by",
     ],
-    "resolve": ["conflict", "answer", "*", "by", "reason", "lang"],
+    "resolve": ["conflict", "answer", "*", "content", "by", "reason", "lang"],
     "restore": ["unit", "*", "cause", "by", "reason"],
     "retract": ["unit", "*", "reason", "by"],
     "retrieve": [

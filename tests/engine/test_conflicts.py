@@ -298,6 +298,57 @@ def test_what_is_no_answer_is_refused(
         trip.resolve(asked, answer)
 
 
+@pytest.mark.parametrize("answer", ["2", " 2\n", "２", "2。", "02"])
+def test_a_text_of_digits_is_the_number_of_an_option(
+    trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit], answer: str
+) -> None:
+    done = trip.resolve(ask(trip), answer)
+    assert (done.how, done.unit.content, contents(trip.list())) == ("chosen", "Osaka", ["Osaka"])
+
+
+@pytest.mark.parametrize("answer", ["0", "3", "３", "12", "9" * 5_000, 3])
+def test_a_number_that_is_not_on_offer_is_refused_and_never_stored(
+    memory: ml.Memory, trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit], answer: Any
+) -> None:
+    asked = ask(trip)
+    with nothing_written(memory), pytest.raises(ml.InvalidInputError, match=r"options 1 to 2.*content=") as caught:
+        trip.resolve(asked, answer)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("content", ["2", "3", "both", "都不成立", str(ml.Ref("0" * 36, 1)), "Nara"])
+def test_content_is_taken_literally(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit], content: str) -> None:
+    done = trip.resolve(ask(trip), content=content)
+    assert (done.how, contents(trip.list()), done.unit.creator) == ("stated", [content], "user:alice")
+
+
+def test_content_that_is_an_option_chooses_it(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit]) -> None:
+    assert trip.resolve(ask(trip), content="Osaka.").how == "chosen"
+
+
+@pytest.mark.parametrize("said", [(1, "Nara"), ("both", "Nara"), (None, ""), (None, 2), (None, ["Nara"])])
+def test_answer_and_content_are_not_mixed_and_content_is_a_text(
+    memory: ml.Memory, trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit], said: Any
+) -> None:
+    asked = ask(trip)
+    with nothing_written(memory), pytest.raises(ml.InvalidInputError):
+        trip.resolve(asked, said[0], content=said[1])
+
+
+@pytest.mark.parametrize(
+    ("answer", "how"),
+    [
+        ("Both", "both"), (" BOTH. ", "both"), ("“both”", "both"), ("都成立", "both"), ("都成立。", "both"),
+        ("both（都成立）", "both"), ("Neither", "neither"), ("NEITHER\n", "neither"), ("都不成立", "neither"),
+        ("neither（都不成立）", "neither"),
+    ],
+)  # fmt: skip
+def test_the_words_that_a_question_prints_are_understood(
+    trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit], answer: str, how: str
+) -> None:
+    assert trip.resolve(ask(trip), answer).how == how
+
+
 def test_another_text_stands_instead(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit]) -> None:
     done = trip.resolve(ask(trip), "Nara")
     assert (done.how, contents(trip.list()), done.unit.tags) == ("stated", ["Nara"], ("goal",))
@@ -385,6 +436,56 @@ def test_both_is_recorded_and_not_asked_again_while_it_stands(trip: ml.Scope, ri
     assert len(trip.conflicts(flagged=True)) == 1
     trip.restore(done.answer)
     assert trip.conflicts(flagged=True) == ()
+
+
+def test_the_record_quotes_what_it_is_about(trip: ml.Scope, clock: Clock) -> None:
+    trip.store("Kyoto", tags=["goal"], **KEY)
+    clock.advance(hours=1)
+    trip.store("Osaka\n" + "x" * 500, creator="tool:mail", tags=["mail"], **KEY)
+    done = trip.resolve(ask(trip), "both", reason="why not")
+    start = "Both of these hold: “Kyoto”, “Osaka⏎x"
+    assert done.answer.content.startswith(start)
+    assert done.answer.content.endswith("x…”. why not")
+    assert len(done.answer.content) < 250
+    # It says what they say, so rules about their labels and their subject are about it as well.
+    assert (set(done.answer.tags), done.answer.subject, done.answer.key) == ({"goal", "mail"}, "trip", None)
+
+
+@pytest.mark.parametrize(
+    ("visible", "record", "quoted"),
+    [
+        (("user", "agent"), "agent", "“likes tea”, “hates tea”"),
+        (("agent", "user"), "agent", "“likes tea”, “hates tea”"),
+        (("user", "session"), "session", "“likes tea”, “hates tea”"),
+        (("session", "agent"), "session", "“likes tea”, “…”"),
+    ],
+)
+@pytest.mark.parametrize("answer", ["both", "neither"])
+def test_a_record_is_seen_by_nobody_who_may_not_see_what_it_quotes(
+    memory: ml.Memory, clock: Clock, visible: tuple[str, str], record: str, quoted: str, answer: str
+) -> None:
+    mine = memory.scope(user="alice", agent="planner", session="monday")
+    mine.store("likes tea", subject="alice", visibility=visible[0])
+    clock.advance(hours=1)
+    mine.store("hates tea", subject="alice", visibility=visible[1], creator="tool:chat")
+    [found] = mine.conflicts(check=Opposites())
+    written = mine.resolve(found, answer).answer
+    assert (written.visibility.value, quoted in written.content) == (record, True)
+    other = memory.scope(user="alice", agent="critic", session="monday" if "session" in visible else "tuesday")
+    private = [said for said, who in zip(("likes tea", "hates tea"), visible, strict=True) if who == "agent"]
+    assert not any(said in unit.content for said in private for unit in other.list())
+
+
+def test_a_replay_asks_nobody_to_repair_a_record(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit]) -> None:
+    done = trip.resolve(ask(trip), "both")
+    assert trip.get(done.answer).status.value == "pending_verification"  # under one key only one of them is current
+    assert (trip.replay(dry_run=True), trip.replay()) == (ml.ReplayPlan(), ml.ReplayReport())
+
+
+def test_how_many_others_there_are_is_said_in_english(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit]) -> None:
+    assert repr(trip.conflicts()[0]).endswith("“Kyoto” before 1 other>")
+    trip.store("Nara", creator="tool:mail", **KEY)
+    assert repr(trip.conflicts()[0]).endswith("“Kyoto” before 2 others>")
 
 
 def test_both_ends_with_the_pair(trip: ml.Scope, rivals: tuple[ml.Unit, ml.Unit], clock: Clock) -> None:

@@ -327,3 +327,15 @@ def test_an_action_that_was_undone_needs_nobody_any_more(kitchen: Kitchen) -> No
 def test_what_is_no_function_is_refused_before_anything_needs_it(kitchen: Kitchen, given: dict[str, Any]) -> None:
     with pytest.raises(ml.InvalidInputError, match="is not a function"):
         kitchen.trip.replay(**given)
+
+
+def test_words_of_people_need_nobody_and_what_they_held_up_does(kitchen: Kitchen) -> None:
+    trip = kitchen.trip
+    city = trip.store("Kyoto", creator="user:alice", subject="trip", key="city")
+    trip.store("Osaka", creator="tool:mail", subject="trip", key="city")
+    record = trip.resolve(city, "both").answer
+    plan = trip.store("First Kyoto, then Osaka", creator="reasoning", depends_on=[record])
+    for targets in (None, [city, record], [record]):
+        assert [ref for ref, _ in trip.replay(targets, dry_run=True).needs_person] == [plan.ref]
+        report = trip.replay(targets)
+        assert ([ref for ref, _ in report.needs_person], report.kept, report.waiting) == ([plan.ref], (), ())

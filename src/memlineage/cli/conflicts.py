@@ -90,8 +90,8 @@ def resolve(
                 return Answer(
                     data=_question_data(question), show=lambda: _question(question, unit), code=REFUSED
                 )  # fmt: skip
-            said: int | str = content if content is not None else _read(str(answer), done)
-            done = scope.resolve(done, said, by=by, reason=reason, lang=lang)
+            said = None if answer is None else _read(answer, done)
+            done = scope.resolve(done, said, content=content, by=by, reason=reason, lang=lang)
         elif answer is not None or content is not None:
             raise InvalidInputError("nobody is asked here: the documented order has settled it; to change what holds, "
                                     "store or update it")  # fmt: skip
@@ -102,8 +102,11 @@ def resolve(
 
 def _read(answer: str, question: Clarification) -> int | str:
     """An answer of the command line: nothing but what is on offer, so that a slip of the pen becomes no memory."""
-    if answer in ("both", "neither"):
-        return answer
+    from memlineage.engine.conflicts_words import both_or_neither
+
+    short = both_or_neither(answer)
+    if short is not None:
+        return short
     if answer.isdecimal() and len(answer) < _TAIL:
         return int(answer)
     for option in question.options:
@@ -117,10 +120,11 @@ def _read(answer: str, question: Clarification) -> int | str:
 def _asked_person(question: Clarification, *, no_color: bool) -> tuple[str | None, str | None]:
     """Show the question and read one line."""
     from memlineage.cli.terminal import say
+    from memlineage.engine.conflicts_words import both_or_neither
 
     say(Answer(data=None, show=lambda: _question(question, None)), json=False, no_color=no_color)
     said: str = typer.prompt("Answer", err=True).strip()
-    return (said, None) if said in ("both", "neither") or said.isdecimal() else (None, said)
+    return (said, None) if both_or_neither(said) or said.isdecimal() else (None, said)
 
 
 def _asks(found: ConflictPage) -> bool:

@@ -95,7 +95,9 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         where = place(self.subject, self.key) if self.keyed else "contradiction"
         sign = f"in doubt ({self.doubt.value})" if self.doubt is not None else "settled"
-        return f"<Conflict {where}: {sign}, {quoted(self.winner.content, 40)} before {len(self.losers)} others>"
+        count = len(self.losers) + self.more
+        others = "1 other" if count == 1 else f"{count} others"
+        return f"<Conflict {where}: {sign}, {quoted(self.winner.content, 40)} before {others}>"
 
 
 class ConflictPage(tuple[Conflict, ...]):

@@ -26,7 +26,7 @@ from memlineage.engine.conflicts import (
 )
 from memlineage.engine.conflicts_checked import Check, Checking
 from memlineage.engine.conflicts_found import ConflictView, Contest
-from memlineage.engine.conflicts_words import words_of
+from memlineage.engine.conflicts_words import both_or_neither, words_of
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.inputs import Draft, Target
@@ -38,6 +38,7 @@ from memlineage.lineage.escape import plain, shorten
 from memlineage.lineage.integrity import written_integrity
 from memlineage.model.content import check_text, normal_form
 from memlineage.model.principal import authority
+from memlineage.model.scope import Visibility
 from memlineage.model.state import CauseKind
 from memlineage.model.unit import Unit
 from memlineage.store.writer import Writer
@@ -50,6 +51,9 @@ Drafting = Callable[[Acting, str, Mapping[str, Any]], Draft]
 
 _BATCH: Final = 200
 _RECORD: Final = "resolution"
+_QUOTE: Final = 80
+_MANY: Final = 10**9
+"""More than there are options, ever."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -177,26 +181,41 @@ class Disputes:
     # Settling ------------------------------------------------------------------------------------------------------
 
     def resolve(
-        self, acting: Acting, given: Given, answer: object, *, by: str | None, reason: str | None, lang: str
+        self,
+        acting: Acting,
+        given: Given,
+        answer: object,
+        *,
+        content: str | None,
+        by: str | None,
+        reason: str | None,
+        lang: str,
     ) -> Resolution | Clarification:
         """Settle it, or ask."""
         words = words_of(lang)
+        if answer is not None and content is not None:
+            raise InvalidInputError("give an answer or content, not both")
+        text = None if content is None else check_text(content, name="content")
+        asks = answer is None and text is None
         principal = acting.decider(by)
         said = None if reason is None else check_text(reason, name="reason", limit=10_000)
         with self._core.read() as snapshot:
             case = self._case(acting, snapshot, given)
-            if answer is None and case is None:
+            if asks and case is None:
                 stands = self._standing(acting, snapshot, given)
                 return Resolution(how=Settled.NOTHING, unit=stands, why=words.settled["nothing"])
-            case = _unchanged(case, given if answer is not None else None)
-            if answer is None:
+            case = _unchanged(case, None if asks else given)
+            if asks:
                 told = case.conflict.explain(lang)
                 if case.conflict.flagged:
                     question = _question(case.conflict, lang)
                     return Clarification(question=question, options=case.options, conflict=case.conflict, lang=lang)
                 if case.conflict.keyed:
                     return Resolution(how=Settled.ORDER, unit=case.conflict.winner, why=told, conflict=case.conflict)
-            chosen = None if answer is None else _read_answer(answer, case.options)
+            if text is not None:
+                chosen: _Answer | None = _read_text(text, case.options)
+            else:
+                chosen = None if asks else _read_answer(answer, case.options)
             words_said = self._words(acting, case, chosen, principal, said)
             mark = case.conflict.mark
         return self._settle(acting, given, chosen, mark, words_said, principal, said, lang)
@@ -228,8 +247,12 @@ class Disputes:
             text = answer.text
         else:
             refs = [ref for option in case.options for ref in option.refs]
+            # It quotes them: rules about what they are about and how they are labelled hold for it as well.
+            tags = tuple(dict.fromkeys(tag for option in case.options for tag in option.unit.tags))
+            visibility = _narrowest(case.options)
             options |= {"kind": _RECORD, "creator_id": answer.how.value, "depends_on": refs}
-            text = _record_of(answer.how, [str(ref) for ref in refs], reason)
+            options |= {"tags": tags, "subject": case.conflict.subject, "visibility": visibility.value}
+            text = _record_of(answer.how, _quotes(case.options, visibility), reason)
         draft = self._drafting(acting, text, options)
         latest = max(claim.timestamp for claim in case.contest.claims)
         draft = msgspec.structs.replace(draft, ts_us=max(draft.ts_us, latest + 1))
@@ -351,18 +374,35 @@ def _read_answer(answer: object, options: Sequence[Option]) -> _Answer:
     if isinstance(answer, bool) or not isinstance(answer, int | str | tuple | Unit):
         raise InvalidInputError(f"answer={answer!r:.80} is no number, unit, ref or text")
     if isinstance(answer, int):
-        if not 1 <= answer <= len(options):
-            raise InvalidInputError(f"answer={answer} is not among the options 1 to {len(options)}")
-        return _chosen(options[answer - 1])
-    if isinstance(answer, str) and answer in (Settled.BOTH, Settled.NEITHER):
-        return _Answer(Settled(answer))
+        return _numbered(answer, str(answer) if abs(answer) < _MANY else "a number so far out", options)
+    if isinstance(answer, str):
+        said = normal_form(check_text(answer, name="answer"))
+        if said.isdecimal():
+            return _numbered(int(said[-9:]) if not said[:-9].strip("0") else _MANY, said, options)
+        short = both_or_neither(answer)
+        if short is not None:
+            return _Answer(Settled(short))
     named = answer.ref if isinstance(answer, Unit) else answer
     for option in options:
         if any(named in (ref, str(ref), ref.id) for ref in option.refs):
             return _chosen(option)
     if not isinstance(answer, str):
         raise InvalidInputError(f"answer={named!s:.80} is not among the options; name one of them, or say what holds")
-    text = check_text(answer, name="answer")
+    return _read_text(check_text(answer, name="answer"), options)
+
+
+def _numbered(number: int, said: str, options: Sequence[Option]) -> _Answer:
+    """The option of a number. One that is not on offer is a slip, not what holds."""
+    if not 1 <= number <= len(options):
+        raise InvalidInputError(
+            f"answer={shorten(said, 20)} is not among the options 1 to {len(options)}; where a number itself is what "
+            "holds, say it with content="
+        )
+    return _chosen(options[number - 1])
+
+
+def _read_text(text: str, options: Sequence[Option]) -> _Answer:
+    """What holds, in words: those of an option choose it."""
     for option in options:
         if normal_form(option.content) == normal_form(text):
             return _chosen(option)
@@ -385,8 +425,20 @@ def _question(conflict: Conflict, lang: str) -> str:
     return f"{asked} {conflict.explain(lang)}"
 
 
-def _record_of(how: Settled, refs: Sequence[str], reason: str | None) -> str:
-    told = f"{how.value.capitalize()} of these hold{'s' if how is Settled.NEITHER else ''}: {', '.join(refs)}"
+def _narrowest(options: Sequence[Option]) -> Visibility:
+    """Who may see what quotes all of them."""
+    seen = {option.unit.visibility for option in options}
+    return next((one for one in (Visibility.SESSION, Visibility.AGENT) if one in seen), Visibility.USER)
+
+
+def _quotes(options: Sequence[Option], visibility: Visibility) -> list[str]:
+    """What each says, shortened, where whoever sees the quote may see it: a session has other agents in it."""
+    open_to = (Visibility.USER, visibility)
+    return [quoted(one.content, _QUOTE) if one.unit.visibility in open_to else "“…”" for one in options]
+
+
+def _record_of(how: Settled, said: Sequence[str], reason: str | None) -> str:
+    told = f"{how.value.capitalize()} of these hold{'s' if how is Settled.NEITHER else ''}: {', '.join(said)}"
     return told if reason is None else f"{told}. {reason}"
 
 

@@ -8,8 +8,9 @@ import msgspec
 
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.contest import Criterion, Doubt
+from memlineage.model.content import normal_form
 
-__all__ = ["words_of"]
+__all__ = ["both_or_neither", "words_of"]
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,18 @@ _CHINESE: Final = Words(
         "neither": "{by} 认为都不成立：全部撤回。",
     },
 )
+_SHORT: Final = {
+    "both": frozenset({"both", "都成立", "两者都成立", "二者都成立", "both(都成立)"}),
+    "neither": frozenset({"neither", "都不成立", "两者都不成立", "二者都不成立", "neither(都不成立)"}),
+}
+"""What a question offers besides its options, as people type it."""
 _TABLES: Final = {"en": _ENGLISH, "zh": _CHINESE}
+
+
+def both_or_neither(text: str) -> str | None:
+    """Which of the two an answer says, in either language and any case; None if it says something else."""
+    said = normal_form(normal_form(text).strip("“”\"'「」")).casefold()
+    return next((name for name, words in _SHORT.items() if said in words), None)
 
 
 def words_of(lang: str) -> Words:

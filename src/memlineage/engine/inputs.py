@@ -26,9 +26,22 @@ from memlineage.model.principal import is_model_side
 from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import MICRO, Role, Unit, check_confidence, weight_micro
 
-__all__ = ["RESERVED_KINDS", "Draft", "Limits", "Link", "Target", "check_identity", "draft", "links", "parse_target"]
+__all__ = [
+    "RESERVED_KINDS",
+    "WORDS",
+    "Draft",
+    "Limits",
+    "Link",
+    "Target",
+    "check_identity",
+    "draft",
+    "links",
+    "parse_target",
+]
 
 RESERVED_KINDS: Final = frozenset({"action", "approval", "resolution", "verification"})
+WORDS: Final = RESERVED_KINDS - {"action"}
+"""Kinds of units that are somebody's word about others: where they lost their ground, nothing is to be repaired."""
 _IDENTITY: Final = {
     "tenant": "tenant",
     "tenant_id": "tenant",

@@ -96,7 +96,8 @@ class OracleReplays:
         order = _in_order(steps)
         for ref in order:
             what, about = self._one(writer, ref, now=now, model=model)
-            found[what].append(about)
+            if not (what == "person" and is_word(self._history.versions[about[0], 1].content or "")):
+                found[what].append(about)  # somebody's word is nothing to repair
         around = [ref for ref in steps if ref not in order]
         return Replayed(**{name: (*refs, *(around if name == "waiting" else ())) for name, refs in found.items()})
 

@@ -16,7 +16,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.goals import Again
-from memlineage.engine.inputs import RESERVED_KINDS, Target
+from memlineage.engine.inputs import RESERVED_KINDS, WORDS, Target
 from memlineage.engine.replay.recipes import Call, read_call
 from memlineage.engine.replay.results import ModelStep, ReplayPlan, ReplayStep
 from memlineage.engine.snapshot import Snapshot
@@ -147,6 +147,8 @@ class Planner:
         for n in ordered:
             item = affected[n]
             held = self.held_up(item, going)
+            if item.unit.kind in WORDS:
+                continue  # no work for anybody, but it may come back, and then what comes after it can be made
             if item.needs_person:
                 needs.append((item.unit.ref, item.needs_person))
             elif held:

@@ -19,7 +19,7 @@ import msgspec
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
-from memlineage.engine.inputs import Target
+from memlineage.engine.inputs import WORDS, Target
 from memlineage.engine.replay.asking import Asking, Unanswered, is_nested
 from memlineage.engine.replay.drafting import Answer, draft_of
 from memlineage.engine.replay.leases import Leases
@@ -68,7 +68,7 @@ class _Outcome(msgspec.Struct, frozen=True):
     """What came of one step.
 
     Attributes:
-        what: `ran`, `kept`, `failed`, `waiting`, `person` or `dear`.
+        what: `ran`, `kept`, `failed`, `waiting`, `person`, `dear`, or `word`, of which nothing is told.
         ref: the version it is about.
         why: in words.
         kept_why: the same for later plans of the host, where it may say more; the same if left out.
@@ -253,6 +253,8 @@ class _Run:
             return _Outcome("kept", ref)
         if item.unit.status not in DOWN:
             return _Outcome("waiting", ref, f"it is {item.unit.status.value} by now")
+        if item.unit.kind in WORDS:
+            return _Outcome("word", ref)
         if item.needs_person:
             return _Outcome("person", ref, item.needs_person)
         held = planner.held_up(item)

@@ -48,6 +48,7 @@ class AsyncDisputeVerbs(AsyncActing):
         conflict: Conflict | Clarification | Which,
         answer: int | str | Unit | Ref | None = None,
         *,
+        content: str | None = None,
         by: str | None = None,
         reason: str | None = None,
         lang: str = "en",
@@ -60,7 +61,9 @@ class AsyncDisputeVerbs(AsyncActing):
 
         Args:
             conflict: as `conflicts` found it, the question, or a unit that competes for a key.
-            answer: the number of an option, a unit of one or its ref, a text that holds instead, `both` or `neither`.
+            answer: the number of an option (a text of digits is one too), a unit of one or its ref, `both` or `neither`
+                as the question offers them, or a text that holds instead.
+            content: instead of an answer, what holds, taken literally even where it is a number or one of those words.
             by: who decides.
             reason: why; kept.
             lang: of the question and of what is told: `en` or `zh`.
@@ -68,6 +71,8 @@ class AsyncDisputeVerbs(AsyncActing):
         Raises:
             ConflictError: what stands has changed since the question was asked; nothing was written.
             PolicyViolationError: whoever answers may not, or ranks below what would have to give way; likewise.
-            InvalidInputError: the answer is none of the options, or the unit competes for nothing.
+            InvalidInputError: the answer is none of the options or given twice, or the unit competes for nothing.
         """
-        return await self._workers.run(lambda: self._scope.resolve(conflict, answer, by=by, reason=reason, lang=lang))
+        return await self._workers.run(
+            lambda: self._scope.resolve(conflict, answer, content=content, by=by, reason=reason, lang=lang)
+        )
