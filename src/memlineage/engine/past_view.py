@@ -374,7 +374,7 @@ def _policies_at(core: Core, snapshot: Snapshot, seq: int) -> PolicySet:
 
 def _put_in_force(connection: Connection, policies: PolicySet, *, begun: bool) -> None:
     levels = {name: int(level) for name, level in policies.principals.items()}
-    said = {
+    said: dict[str, str | bytes] = {
         "policy": policies.revision,
         "policy_set": policies.kept(),
         "policy_levels": orjson.dumps(levels, option=orjson.OPT_SORT_KEYS).decode(),
