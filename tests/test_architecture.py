@@ -239,6 +239,10 @@ def test_importing_the_package_touches_no_extra() -> None:
     assert modules_touched_by("memlineage", SOURCE) & EXTRAS == set()
 
 
+def test_importing_the_package_loads_no_event_loop_and_no_arrays() -> None:
+    assert modules_touched_by("memlineage", SOURCE) & {"asyncio", "numpy"} == set()
+
+
 def test_an_extra_imported_at_module_level_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "eager.py").write_text(
         "try:\n    import langchain.agents\nexcept ImportError:\n    pass\n", encoding="utf-8"

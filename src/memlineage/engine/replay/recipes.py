@@ -7,7 +7,6 @@ live in the process, under their names; the store knows the names.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -216,5 +215,7 @@ def awaited(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     result = function(*args, **kwargs)
     if not inspect.iscoroutine(result):
         return result
+    import asyncio  # a program without coroutines does not pay for it
+
     with ThreadPoolExecutor(1, thread_name_prefix="memlineage-recipe") as pool:  # what it reads there is noted here
         return pool.submit(copy_context().run, asyncio.run, result).result()
