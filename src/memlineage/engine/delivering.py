@@ -28,7 +28,7 @@ from memlineage.engine.later import Bell
 from memlineage.engine.notices import Delivered, Notice
 from memlineage.engine.told import notice_of
 from memlineage.errors import PolicyViolationError, StoreError
-from memlineage.lineage.escape import shorten
+from memlineage.lineage.escape import error_in_words
 from memlineage.model.principal import HOST
 from memlineage.model.scope import Scope
 from memlineage.store.database import fetch
@@ -220,7 +220,7 @@ class Delivering:
         finally:
             pool.shutdown(wait=False)
         raised = called.exception()
-        return None if raised is None else shorten(f"{type(raised).__name__}: {raised}", _ERROR)
+        return None if raised is None else error_in_words(raised, _ERROR)
 
 
 _handling = threading.local()

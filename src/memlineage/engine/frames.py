@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from memlineage.engine.scope import Scope
 
 __all__ = [
-    "Frame", "Step", "Unfinished", "around", "carry", "current", "implied_parents", "items", "remember", "sources",
-    "task_root", "took",
+    "Frame", "Step", "Unfinished", "around", "carry", "current", "implied_parents", "items", "noting", "remember",
+    "sources", "task_root", "took",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -225,6 +225,17 @@ class Step:
 
     async def __aexit__(self, *failure: object) -> None:
         self.__exit__(*failure)
+
+
+def noting(core: Core, outer: Frame | None, work: Callable[[], R]) -> tuple[R, dict[Ref, Wall]]:
+    """What some work returns, and what it read meanwhile with the walls it stands in: in a frame of its own."""
+    frame = Frame(core, None, outer)
+    before = current.set(frame)
+    try:
+        return work(), frame.inputs
+    finally:
+        current.reset(before)
+        frame.close()
 
 
 def remember(core: Core, values: Iterable[Any], unit: Unit) -> None:

@@ -27,6 +27,7 @@ from memlineage.model.scope import Visibility, Wall
 from memlineage.model.unit import MICRO, Role, Unit, check_confidence, weight_micro
 
 __all__ = [
+    "NAMED_ROLES",
     "RESERVED_KINDS",
     "WORDS",
     "Draft",
@@ -53,8 +54,9 @@ _IDENTITY: Final = {
     "session_id": "session",
     "run_id": "session",
 }
-_ROLES: Final = {role.label: role for role in (Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES)}
-"""Roles that a caller may name; `shared` is written by sharing, `revises` by updating."""
+NAMED_ROLES: Final = (Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES)
+"""Roles that a caller may name, and that what is made again keeps. Sharing writes `shared`, updating `revises`."""
+_ROLES: Final = {role.label: role for role in NAMED_ROLES}
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +20,9 @@ from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.facts import unit_facts
 from memlineage.engine.generation import Generation
-from memlineage.engine.inputs import Draft, Link, Target, draft
+from memlineage.engine.inputs import NAMED_ROLES, Draft, Link, Target, draft
 from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.strangers import ask
 from memlineage.engine.tools import Tool
 from memlineage.engine.writing import Writing
 from memlineage.errors import ConflictError, InvalidInputError, PolicyViolationError, StoreError, UnknownUnitError
@@ -46,7 +44,6 @@ _ANSWER_S: Final = 14.0
 """How long a tool may take, in seconds: it and its backup together are done while the lease lasts."""
 _BACK_OFF_US: Final = 60_000_000
 _POLL_S: Final = 0.02
-_CARRIED: Final = frozenset({Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES})
 _FIELDS: Final = frozenset({"content", "confidence", "timestamp", "metadata"})
 
 
@@ -227,11 +224,11 @@ class Refreshing:
         silent, until = self._silent.get(tool.name, (None, 0.0))
         if silent is tool and time.monotonic() < until:
             return None
-        try:
-            return _attempt(tool, unit, self._parents(unit) if tool.takes_parents else ())
-        except FutureTimeoutError:
+        parents = self._parents(unit) if tool.takes_parents else ()
+        answered = ask(tool.fetch, unit, parents, seconds=_ANSWER_S)
+        if answered.late:
             self._silent[tool.name] = (tool, time.monotonic() + _BACK_OFF_US / 1_000_000)
-            return None
+        return answered.value
 
     def _parents(self, unit: Unit) -> list[Unit]:
         """What its parents are now, in their order."""
@@ -308,7 +305,7 @@ def _held(writer: Writer, n: int) -> set[int]:
 def _parents(unit: Unit) -> Iterable[Link]:
     """The same parents at their current versions."""
     for edge in unit.lineage.dependencies:
-        if edge.justification == 0 and edge.role in _CARRIED:
+        if edge.justification == 0 and edge.role in NAMED_ROLES:
             yield Link(Target(edge.parent.id, None), edge.role, round(edge.weight * MICRO))
 
 
@@ -320,16 +317,3 @@ def replaced(snapshot: Snapshot, n: int) -> bool:
 
 def _expired(node: Node, snapshot: Snapshot) -> bool:
     return CauseKind.EXPIRED in (node.own, snapshot.shift.own.get(node.n))
-
-
-def _attempt(tool: Tool, unit: Unit, parents: Sequence[Unit]) -> Any:
-    """Call a tool on a thread of its own: whatever it raises is its own failure, and it cannot hang a reader. Raises
-    `TimeoutError` if it does not answer in time.
-    """
-    pool = ThreadPoolExecutor(1, thread_name_prefix="memlineage-refresh")
-    try:
-        call: Future[Any] = pool.submit(copy_context().run, tool.fetch, unit, parents)
-        failed = call.exception(timeout=_ANSWER_S)
-    finally:
-        pool.shutdown(wait=False)
-    return None if failed is not None else call.result()

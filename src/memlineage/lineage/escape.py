@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from contextlib import suppress
 from typing import Final
 
-__all__ = ["dot", "mermaid", "plain", "shorten"]
+__all__ = ["dot", "error_in_words", "mermaid", "plain", "shorten"]
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _ENTITIES: Final = {
@@ -24,6 +25,14 @@ def shorten(text: str, limit: int = 80) -> str:
     """`plain`, cut to a number of characters."""
     line = plain(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def error_in_words(error: BaseException, limit: int) -> str:
+    """An error in one line; one of a user's own may fail to say what it is."""
+    said = "(it cannot say what it is)"
+    with suppress(Exception):
+        said = str(error)
+    return shorten(f"{type(error).__name__}: {said}", limit)
 
 
 def mermaid(text: str) -> str:

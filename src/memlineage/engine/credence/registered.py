@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memlineage.engine.credence.asking import ask
+from memlineage.engine.strangers import ask
 from memlineage.errors import InvalidInputError
 from memlineage.model.content import check_name
 from memlineage.model.principal import kind_of

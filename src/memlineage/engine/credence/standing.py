@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from memlineage.engine.checks import check_count
-from memlineage.engine.credence.asking import Answered, ask
 from memlineage.engine.credence.registered import Entry, Where, check_where, fits
 from memlineage.engine.credence.report import CheckReport, CheckResult, Verdict
 from memlineage.engine.enforcement import background
 from memlineage.engine.inputs import RESERVED_KINDS, Target
 from memlineage.engine.snapshot import Snapshot
+from memlineage.engine.strangers import Answered, ask
 from memlineage.errors import CapabilityError, InvalidInputError, MemLineageError, PolicyViolationError
 from memlineage.lineage.escape import shorten
 from memlineage.model.content import check_name, form_key

@@ -17,14 +17,14 @@ import orjson
 
 from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
-from memlineage.engine.frames import Frame, current
+from memlineage.engine.frames import noting
 from memlineage.engine.replay.drafting import Answer, draft_of, moved
 from memlineage.engine.replay.planning import Affected, Model
 from memlineage.engine.replay.recipes import Call, Input, Recipe, awaited, result_fields
 from memlineage.engine.replay.results import ModelStep
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import exact_cost
-from memlineage.lineage.escape import shorten
+from memlineage.lineage.escape import error_in_words, shorten
 from memlineage.model.ids import Ref
 from memlineage.model.principal import HOST
 from memlineage.model.scope import Scope
@@ -33,9 +33,10 @@ from memlineage.model.unit import Role, Unit
 from memlineage.store.database import fetch
 from memlineage.store.sql import QUERIES
 
-__all__ = ["Asking", "Unanswered", "is_nested"]
+__all__ = ["LONGEST_ERROR", "Asking", "Unanswered", "is_nested"]
 
-_ERROR: Final = 500
+LONGEST_ERROR: Final = 500
+"""Characters that are kept of what went wrong."""
 _nested: ContextVar[bool] = ContextVar("memlineage_replay_nested", default=False)
 _Ask = Callable[[], Answer]
 
@@ -73,11 +74,9 @@ class _Caught:
 
     @property
     def told(self) -> str:
-        """The error in one line; one of the user's own may fail to say what it is."""
-        said = "(it cannot say what it is)"
-        with _Caught():
-            said = str(self.error)
-        return shorten(f"{type(self.error).__name__}: {said}", _ERROR)
+        """The error in one line."""
+        assert self.error is not None
+        return error_in_words(self.error, LONGEST_ERROR)
 
 
 class Asking:
@@ -167,7 +166,7 @@ class Asking:
                 if not self._afford(cost):
                     dear = f"{who} costs {cost:g}"
                     return Unanswered(
-                        shorten("; ".join([*errors, dear]), _ERROR), "; ".join([*kinds, dear]), bool(kinds)
+                        shorten("; ".join([*errors, dear]), LONGEST_ERROR), "; ".join([*kinds, dear]), bool(kinds)
                     )
                 caught = _Caught()
                 with caught:
@@ -177,7 +176,7 @@ class Asking:
                     return answer
                 errors[f"{who}: {caught.told}"] = None
                 kinds[f"{who}: {type(caught.error).__name__}"] = None
-        return Unanswered(shorten("; ".join(errors), _ERROR), "; ".join(kinds), True)
+        return Unanswered(shorten("; ".join(errors), LONGEST_ERROR), "; ".join(kinds), True)
 
     def _afford(self, cost: float) -> bool:
         """Spend what one run costs, if the budget allows."""
@@ -219,15 +218,9 @@ def _cooked(core: Core, recipe: Recipe, call: Call, item: Affected) -> Answer:
     """What a recipe answers; what it reads meanwhile is noted."""
     now = {source.edge.parent: source.unit for source in item.sources}
     args, kwargs = call.arguments(lambda ref: Input(now[ref]))
-    frame = Frame(core, None, None)
-    before = current.set(frame)
-    try:
-        result = awaited(recipe.function, *args, **kwargs)
-    finally:
-        current.reset(before)
-        frame.close()
+    result, read = noting(core, None, lambda: awaited(recipe.function, *args, **kwargs))
     scope, handed = Scope.of(item.unit.wall), {now[ref].ref for ref in call.refs()}
-    used = tuple(ref for ref, wall in frame.inputs.items() if scope.sees(wall) and ref not in handed)
+    used = tuple(ref for ref, wall in read.items() if scope.sees(wall) and ref not in handed)
     return Answer(_as_fields(result), used)
 
 

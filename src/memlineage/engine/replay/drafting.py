@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from memlineage.engine.core import Core
-from memlineage.engine.inputs import Draft, Link, Target, draft
+from memlineage.engine.inputs import NAMED_ROLES, Draft, Link, Target, draft
 from memlineage.engine.replay.planning import Affected, Source
 from memlineage.engine.replay.recipes import Call
 from memlineage.model.ids import Ref
 from memlineage.model.unit import MICRO, Role
 
 __all__ = ["Answer", "draft_of", "moved"]
-
-_CARRIED: Final = frozenset({Role.DEPENDS, Role.EXPOSED, Role.ARGUMENT, Role.SUMMARISES})
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -68,7 +66,7 @@ def _links(item: Affected, used: Sequence[Ref]) -> tuple[Link, ...]:
     for source in item.sources:
         role, ref = source.edge.role, source.unit.ref
         anew = role is Role.DEPENDS and str(source.edge.parent) in before
-        if role in _CARRIED and not anew:
+        if role in NAMED_ROLES and not anew:
             link = Link(Target(*ref), role, round(source.edge.weight * MICRO))
             other = found.get((ref, role))  # two parents may have become one
             found[ref, role] = link if other is None or other.weight < link.weight else other

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import msgspec
 
-from memlineage.engine.frames import Frame, around, current, implied_parents, remember, sources
-from memlineage.engine.inputs import Target, parse_target
+from memlineage.engine.frames import around, current, implied_parents, noting, remember, sources
+from memlineage.engine.inputs import Target
 from memlineage.engine.replay.recipes import Call, Input, Recipe, awaited, result_fields
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
@@ -54,16 +54,10 @@ class _Making:
         call.kept()
         units = {ref: self._read(ref) for ref in call.refs()}
         given, named = call.arguments(lambda ref: Input(units[ref]))
-        caller, outer = around(self._core), current.get()
+        caller = around(self._core)
         implied = implied_parents(self._core, self._walls)
-        frame = Frame(self._core, None, outer)
-        before = current.set(frame)
-        try:
-            result = awaited(self._recipe.function, *given, **named)
-        finally:
-            current.reset(before)
-            frame.close()
-        used = [ref for ref, wall in frame.inputs.items() if self._walls.sees(wall) and ref not in (*units, *implied)]
+        result, read = noting(self._core, current.get(), lambda: awaited(self._recipe.function, *given, **named))
+        used = [ref for ref, wall in read.items() if self._walls.sees(wall) and ref not in (*units, *implied)]
         fields = result_fields(result, f"recipe {self._recipe.name!r}")
         parents = list(dict.fromkeys((*units, *implied, *used)))
         unit = self._write(call.moved(lambda ref: ref, used), fields, parents, bool(args or kwargs))
@@ -110,16 +104,6 @@ def _named(value: Any, known: Mapping[str, Ref | None]) -> Any:
         return known.get(value) or value
     if isinstance(value, Mapping):
         return {key: _named(item, known) for key, item in value.items()}
-    if isinstance(value, list | tuple) and not isinstance(value, Ref | Unit):
-        return [_named(item, known) for item in value] if isinstance(value, list) else tuple(
-            _named(item, known) for item in value
-        )  # fmt: skip
-    return _pinned(value)
-
-
-def _pinned(value: Any) -> Any:
-    """A unit as the very version that the caller holds."""
-    if isinstance(value, Unit) and not isinstance(value, str):
-        target = parse_target(value, pinned=True)
-        return Ref(target.id, target.version or 1)
+    if isinstance(value, list | tuple) and not isinstance(value, Ref):
+        return [_named(item, known) for item in value]
     return value

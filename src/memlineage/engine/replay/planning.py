@@ -33,7 +33,7 @@ from memlineage.model.unit import Edge, Role, Unit
 from memlineage.store.database import fetch
 from memlineage.store.sql import QUERIES
 
-__all__ = ["DOWN", "Affected", "Made", "Model", "Planner", "Source", "Turn"]
+__all__ = ["DOWN", "Affected", "Made", "Model", "Planner", "Source", "Turn", "turns_of"]
 
 Model = Callable[[ModelStep], Any]
 DOWN = frozenset({Status.PENDING, Status.CONTAMINATED, Status.EXPIRED, Status.INVALID})
@@ -122,6 +122,12 @@ class Turn(msgspec.Struct, frozen=True):
     n: int
 
 
+def turns_of(items: Sequence[Affected]) -> list[Turn]:
+    """These in their order, each with those of them that it is made from."""
+    among = {item.n for item in items}
+    return [Turn(item.unit, tuple(m for m in item.inputs if m in among and m != item.n), item.n) for item in items]
+
+
 class Planner:
     """Plans in one snapshot, for whoever acts."""
 
@@ -135,8 +141,8 @@ class Planner:
         self._acting = acting
         self._model = model
 
-    def plan(self, targets: Sequence[Target] | None) -> tuple[ReplayPlan, list[int]]:
-        """The plan, and the integer ids of everything that is affected, in order: what comes out as it was may give
+    def plan(self, targets: Sequence[Target] | None) -> tuple[ReplayPlan, list[Turn]]:
+        """The plan, and whose turn comes when: everything that is affected, since what comes out as it was may give
         back what the plan has to leave out.
         """
         affected = self.affected(targets)
@@ -159,16 +165,7 @@ class Planner:
         plan = ReplayPlan(
             steps=steps, cost=total_cost(step.cost for step in steps), needs_person=tuple(needs), waiting=tuple(waiting)
         )
-        return plan, ordered
-
-    def turns(self, numbers: Sequence[int]) -> list[Turn]:
-        """Who is looked at in this order, and after whom."""
-        among = set(numbers)
-        units = self._snapshot.units(numbers)
-        return [
-            Turn(units[n], tuple(m for m in self.look_at(n, units[n]).inputs if m in among and m != n), n)
-            for n in numbers
-        ]
+        return plan, turns_of([affected[n] for n in ordered])
 
     def step(self, item: Affected, going: Collection[int]) -> ReplayStep:
         """One unit as a step of a plan that makes these versions."""

@@ -20,7 +20,7 @@ from memlineage.engine.acting import Acting
 from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement, background
 from memlineage.engine.inputs import WORDS, Target
-from memlineage.engine.replay.asking import Asking, Unanswered, is_nested
+from memlineage.engine.replay.asking import LONGEST_ERROR, Asking, Unanswered, is_nested
 from memlineage.engine.replay.drafting import Answer, draft_of
 from memlineage.engine.replay.leases import Leases
 from memlineage.engine.replay.planning import DOWN, Affected, Model, Planner, Turn
@@ -28,7 +28,7 @@ from memlineage.engine.replay.results import ReplayPlan, ReplayReport, Told
 from memlineage.engine.replay.toward import Goal, plan_toward
 from memlineage.engine.writing import Writing
 from memlineage.errors import ConflictError, MemLineageError
-from memlineage.lineage.escape import shorten
+from memlineage.lineage.escape import error_in_words
 from memlineage.model.ids import Ref
 from memlineage.model.scope import Scope
 from memlineage.model.state import Status
@@ -37,7 +37,6 @@ from memlineage.model.unit import Unit
 __all__ = ["Options", "Replaying"]
 
 _POLL_S: Final = 0.02
-_ERROR: Final = 500
 
 Progress = Callable[[int, int, str], object]
 Wish = Sequence[Target] | Goal | None
@@ -96,20 +95,7 @@ class Replaying:
 
     def replay(self, acting: Acting, targets: Wish, options: Options) -> ReplayReport:
         """Plan, and make again what is needed still when its turn comes."""
-        plan, numbers = self._planned(acting, targets, options.model)
-        return self.carry_out(acting, plan, numbers, options)
-
-    def _planned(self, acting: Acting, targets: Wish, model: Model | None) -> tuple[ReplayPlan, list[int]]:
-        with self._core.read() as snapshot:
-            planner = Planner(self._core, self._enforcement, snapshot, acting, model)
-            if isinstance(targets, Goal):
-                return plan_toward(planner, snapshot, acting, targets)
-            return planner.plan(targets)
-
-    def carry_out(self, acting: Acting, plan: ReplayPlan, numbers: Sequence[int], options: Options) -> ReplayReport:
-        """Make again what is needed of these versions, in this order."""
-        with self._core.read() as snapshot:
-            turns = Planner(self._core, self._enforcement, snapshot, acting, options.model).turns(numbers)
+        plan, turns = self._planned(acting, targets, options.model)
         leases = Leases(self._core)
         run = _Run(self._core, self._enforcement, self._writing, acting, options, leases)
         try:
@@ -117,12 +103,16 @@ class Replaying:
         finally:
             leases.end()
         report = run.report(plan, outcomes)
-        self._note_shown(acting, report)
-        return report
-
-    def _note_shown(self, acting: Acting, report: ReplayReport) -> None:
         if acting.exposure is not None:
             acting.exposure.show((*report.ran, *report.kept))
+        return report
+
+    def _planned(self, acting: Acting, targets: Wish, model: Model | None) -> tuple[ReplayPlan, list[Turn]]:
+        with self._core.read() as snapshot:
+            planner = Planner(self._core, self._enforcement, snapshot, acting, model)
+            if isinstance(targets, Goal):
+                return plan_toward(planner, snapshot, acting, targets)
+            return planner.plan(targets)
 
 
 class _Run:
@@ -300,7 +290,7 @@ class _Run:
         except ConflictError as error:
             return _Outcome("waiting", old.ref, f"it changed meanwhile: {error}")
         except MemLineageError as error:
-            why = shorten(f"{type(error).__name__}: {error}", _ERROR)
+            why = error_in_words(error, LONGEST_ERROR)
             return _Outcome("failed", old.ref, why if self._acting.is_host else type(error).__name__, why)
         if unit.status is Status.QUARANTINED:
             reason = next((cause.reason for cause in unit.causes if cause.reason), "policy holds it back")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from memlineage.engine.acting import Acting
 from memlineage.engine.goals import Again, plan
 from memlineage.engine.inputs import Target
-from memlineage.engine.replay.planning import Planner
+from memlineage.engine.replay.planning import Planner, Turn, turns_of
 from memlineage.engine.replay.results import ReplayPlan
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.tools import total_cost
@@ -32,8 +32,8 @@ class Goal(NamedTuple):
     price: Callable[[Unit], float]
 
 
-def plan_toward(planner: Planner, snapshot: Snapshot, acting: Acting, goal: Goal) -> tuple[ReplayPlan, list[int]]:
-    """The plan, and the integer ids of its steps in order. Raises `UnknownUnitError` for a goal out of sight."""
+def plan_toward(planner: Planner, snapshot: Snapshot, acting: Acting, goal: Goal) -> tuple[ReplayPlan, list[Turn]]:
+    """The plan, and whose turn comes when. Raises `UnknownUnitError` for a goal out of sight."""
 
     def again(n: int) -> Again | str:
         return planner.again(n) if sees(n) else "it lies where this scope does not see"
@@ -47,7 +47,8 @@ def plan_toward(planner: Planner, snapshot: Snapshot, acting: Acting, goal: Goal
     goal_n = snapshot.resolve(acting.scope, goal.target).n
     planner.require(goal_n)
     found = plan(snapshot, goal_n, again=again, verify_cost=verify)
-    steps = tuple(planner.step(planner.look_at(n, snapshot.unit(n)), found.reruns) for n in found.reruns)
+    items = [planner.look_at(n, snapshot.unit(n)) for n in found.reruns]
+    steps = tuple(planner.step(item, found.reruns) for item in items)
     vouched = snapshot.units(found.reverifications).values()
     missing = [(snapshot.unit(m.n).ref if sees(m.n) else snapshot.unit(goal_n).ref, m.why) for m in found.missing]
     return (
@@ -57,7 +58,7 @@ def plan_toward(planner: Planner, snapshot: Snapshot, acting: Acting, goal: Goal
             needs_person=tuple(missing),
             verify=tuple((unit.ref, goal.price(unit)) for unit in vouched),
         ),
-        list(found.reruns),
+        turns_of(items),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memlineage.lineage.escape import shorten
+from memlineage.lineage.escape import error_in_words
 
 __all__ = ["Answered", "ask"]
 
@@ -27,7 +27,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 def ask(function: Callable[..., Any], *arguments: Any, seconds: float) -> Answered:
     """Call it on a thread of its own, and wait so long for what it returns."""
-    pool = ThreadPoolExecutor(1, thread_name_prefix="memlineage-check")
+    pool = ThreadPoolExecutor(1, thread_name_prefix="memlineage-ask")
     try:
         call: Future[Any] = pool.submit(copy_context().run, function, *arguments)
         failed = call.exception(timeout=seconds)
@@ -37,4 +37,4 @@ def ask(function: Callable[..., Any], *arguments: Any, seconds: float) -> Answer
         pool.shutdown(wait=False)
     if failed is None:
         return Answered(value=call.result())
-    return Answered(error=shorten(f"{type(failed).__name__}: {failed}", _LENGTH))
+    return Answered(error=error_in_words(failed, _LENGTH))
