@@ -28,7 +28,7 @@ from memlineage.model.unit import Role, Unit
 if TYPE_CHECKING:
     from memlineage.engine.scope import Scope
 
-__all__ = ["Step", "carry", "implied_parents", "took", "tracked"]
+__all__ = ["Step", "TrackedCall", "carry", "implied_parents", "took", "tracked"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
 _WEAK = 0.1  # enough to taint, too little to carry standing
 
 
-class _Call:
+class TrackedCall:
     """One call of a tracked function: collects what went in, writes what came out.
 
     As a context manager it is the frame in which the function runs. It may be entered again and again: a step that a
@@ -143,7 +143,7 @@ class _Call:
 class _Stream:
     """A call whose result is yielded piece by piece, and consumed wherever the consumer pleases."""
 
-    def __init__(self, call: _Call, render: Callable[[Any], str]) -> None:
+    def __init__(self, call: TrackedCall, render: Callable[[Any], str]) -> None:
         self.call = call
         self._render = render
         self._parts: list[str] = []
@@ -277,8 +277,8 @@ def tracked(
     name = getattr(function, "__name__", type(function).__name__)
     wrapper: Any
 
-    def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call:
-        return _Call(scope, name, options, (*args, *kwargs.values()))
+    def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TrackedCall:
+        return TrackedCall(scope, name, options, (*args, *kwargs.values()))
 
     if inspect.iscoroutinefunction(function):
 
