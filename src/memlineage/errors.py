@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,12 +15,14 @@ __all__ = [
     "InvalidInputError",
     "LedgerError",
     "MemLineageError",
+    "MissingExtraError",
     "PolicyDocumentError",
     "PolicyViolationError",
     "QuotaError",
     "ScopeRequiredError",
     "StoreError",
     "UnknownUnitError",
+    "need_extra",
 ]
 
 
@@ -93,3 +96,17 @@ class LedgerError(MemLineageError):
 
 class CapabilityError(MemLineageError):
     """What was asked for needs an extra, a tool or a model that is not there; the message names it."""
+
+
+class MissingExtraError(CapabilityError, ImportError):
+    """A package that only an extra brings is not installed; the message names the extra."""
+
+
+def need_extra(extra: str, *modules: str) -> None:
+    """Raise `MissingExtraError` unless all these top-level modules can be imported.
+
+    Looked for before they are imported, so that a fault inside of one is told as what it is.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise MissingExtraError(f"{module} is not installed: pip install 'memlineage[{extra}]'", name=module)
