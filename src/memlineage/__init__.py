@@ -91,8 +91,8 @@ __all__ = [
     "InvalidInputError", "LedgerError", "LeftOut", "Limits", "Lineage", "Loaded", "MemLineageError", "Memory",
     "MemoryView", "MissingExtraError", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
     "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
-    "Quarantined", "QuarantinedPage", "QuotaError", "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep", "Resolution",
-    "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError",
+    "Quarantined", "QuarantinedPage", "QuotaError", "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep",
+    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError",
     "Subscription", "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "Verdict", "VerifyReport",
     "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip

@@ -45,14 +45,17 @@ class TrackedCall:
     generator leaves open at `yield` is the current one again when it goes on.
     """
 
-    def __init__(self, scope: Scope, name: str, options: Mapping[str, Any], given: Iterable[Any]) -> None:
+    def __init__(
+        self, scope: Scope, name: str, options: Mapping[str, Any], given: Iterable[Any], *, implied: bool = True
+    ) -> None:
+        """`implied`: whether the result hangs on the step around it; not where its parents are known by id."""
         self._scope = scope
         self._name = name
         self._options = options
         self._core = scope._parts.core
         given = list(given)
         self._given = bool(given)
-        self._implied = implied_parents(self._core, self._walls)
+        self._implied = implied_parents(self._core, self._walls) if implied else []
         self._arguments = list(self._argument_refs([item for value in given for item in items(value)]))
         self.frame = Frame(self._core, None, current.get())
         self._inside: Frame | None = self.frame
@@ -98,9 +101,9 @@ class TrackedCall:
         finally:
             self.frame.close()
 
-    def wrote(self, text: Any, *values: Any) -> None:
+    def wrote(self, text: Any, *values: Any) -> Unit:
         """Remember a result, and these values as what was returned. It hangs on the step that it was called in, on
-        what was used inside, and on what its arguments came from.
+        what was used inside, and on what its arguments came from. Returns the unit.
         """
         self._settle()
         inputs = list(self.frame.inputs.items())
@@ -117,6 +120,7 @@ class TrackedCall:
         for caller in self.callers:
             caller.take([unit])
         remember(self._core, values, unit)
+        return unit
 
     def _out_of_sight(self) -> Ref:
         """Stands for inputs that this scope cannot see: no edge leads there, but what they lower stays lowered."""
