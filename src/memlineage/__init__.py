@@ -92,7 +92,7 @@ __all__ = [
     "MemoryView", "MissingExtraError", "ModelStep", "Notice", "NoticeKind", "Option", "Page", "PlanStep", "PlanSteps",
     "PolicyDocumentError", "PolicySet", "PolicyStatus", "PolicyViolationError", "Progress", "Proof", "Proven",
     "Quarantined", "QuarantinedPage", "QuotaError", "RebuildReport", "Ref", "ReplayPlan", "ReplayReport", "ReplayStep",
-    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step", "StoreError",
-    "Subscription", "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "Verdict", "VerifyReport",
-    "Watch", "Withheld", "carry", "verify_proof",
+    "Resolution", "Role", "Scope", "ScopeRequiredError", "Settled", "Standing", "Status", "StatusChange", "Step",
+    "StoreError", "Subscription", "Trace", "UndeliveredNotice", "Unit", "UnknownUnitError", "ValueChange", "Verdict",
+    "VerifyReport", "Watch", "Withheld", "carry", "verify_proof",
 ]  # fmt: skip
