@@ -4,4 +4,6 @@ from memlineage.errors import need_extra
 
 need_extra("langgraph", "langgraph")
 
-__all__: list[str] = []
+from memlineage.capture.langgraph_store import LineageStore  # noqa: E402
+
+__all__ = ["LineageStore"]

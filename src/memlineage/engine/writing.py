@@ -40,7 +40,7 @@ from memlineage.store.sql import QUERIES
 from memlineage.store.units import as_written, read_units
 from memlineage.store.writer import Writer
 
-__all__ = ["Writing"]
+__all__ = ["Prepared", "Writing", "Written", "follow"]
 
 _SET_ASIDE = frozenset({Status.ERASED, Status.QUARANTINED, Status.RETRACTED, Status.ARCHIVED})
 """Somebody put it there: making it again does not bring it back."""
@@ -147,7 +147,7 @@ class Writing:
                 written.append(result)
             writer.settle()
             units = _units(writer, written, anew=any(item.said for item in prepared))
-        _follow(acting, units, written)
+        follow(acting, units, written)
         return units
 
     def store_one(
@@ -193,7 +193,7 @@ class Writing:
                 )
                 writer.settle()
                 units = _units(writer, [written])
-            _follow(acting, units, [written])
+            follow(acting, units, [written])
             return units[0]
 
     def _unjudged(self, writer: Writer, target: Target, item: Prepared) -> bool:
@@ -383,7 +383,7 @@ def _retried(writer: Writer, acting: Acting, draft: Draft, wall: Wall) -> int | 
     return int(n)
 
 
-def _follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -> None:
+def follow(acting: Acting, units: Sequence[Unit], written: Sequence[Written]) -> None:
     """After the commit: the model's chain of exposure goes on from what it wrote, and a tool's output joins it."""
     if acting.exposure is None:
         return
