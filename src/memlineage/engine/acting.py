@@ -31,8 +31,9 @@ class Exposure:
 
     def show(self, refs: Iterable[Ref]) -> None:
         """These versions were put in front of the model."""
+        shown = dict.fromkeys(refs)  # before the lock: whatever yields them may ask here
         with self._lock:
-            self._seen.update(dict.fromkeys(refs))
+            self._seen.update(shown)
             self._ever.update(self._seen)
 
     def seen(self) -> tuple[Ref, ...]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from memlineage.engine.scope import Scope
 
 __all__ = [
-    "Frame", "Step", "Unfinished", "around", "carry", "current", "implied_parents", "items", "noting", "remember",
-    "sources", "task_root", "took",
+    "Frame", "Step", "Unfinished", "apart", "around", "carry", "current", "implied_parents", "items", "noting",
+    "remember", "sources", "task_root", "took",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -176,6 +177,20 @@ def took(core: Core, units: Units) -> Units:
     if frame is not None:
         frame.take(units)
     return units
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Outside of every frame: for a record whose parents are known, which nothing around it takes or gives.
+
+    Never around a `yield` or an `await`.
+    """
+    before = current.get()
+    current.set(None)
+    try:
+        yield
+    finally:
+        current.set(before)
 
 
 def carry(function: Callable[P, R]) -> Callable[P, R]:

@@ -8,6 +8,7 @@ and cannot steer it either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from memlineage.engine.core import Core
 from memlineage.engine.enforcement import Enforcement
 from memlineage.engine.inputs import Link, Target
 from memlineage.engine.results import ActionResult
-from memlineage.engine.running import SHOWN, Call, Running
+from memlineage.engine.running import SHOWN, Begun, Call, Running
 from memlineage.engine.snapshot import Snapshot
 from memlineage.engine.writing import Writing
 from memlineage.errors import InvalidInputError, PolicyViolationError
@@ -32,7 +33,8 @@ from memlineage.model.ids import Ref
 from memlineage.model.principal import Integrity, kind_of
 from memlineage.model.state import OWN_SUPERSEDED, CauseKind, Standing
 from memlineage.model.unit import MICRO, Role, Unit
-from memlineage.policy import Decision, Effect, SensitiveAction, action_hash
+from memlineage.policy import Decision, Effect, Rule, SensitiveAction, Verb, action_hash, defaults
+from memlineage.policy.glob import glob_match
 from memlineage.store.database import fetch, ids
 from memlineage.store.sql import QUERIES
 from memlineage.store.writer import Writer
@@ -227,6 +229,30 @@ class Gate:
             acting, call, lambda writer: self.permit(acting, writer, tool.name, arguments, justification, by)
         )
 
+    def concerns(self, tool: str) -> bool:
+        """Whether policy has anything to say of calls of this tool: it is sensitive, or a rule of yours is about it."""
+        policies = self._core.policies
+        return tool in policies.sensitive or any(
+            not rule.target.tools or any(glob_match(pattern, tool) for pattern in rule.target.tools)
+            for rule in policies.chosen(_about_any_call)
+        )
+
+    def begin(
+        self,
+        acting: Acting,
+        call: Call,
+        justification: Sequence[Link],
+        *,
+        shown: int = SHOWN,
+    ) -> Begun:
+        """Authorize a call that somebody else runs, and record that it was started; a refusal raises."""
+        return self.running.begin(
+            acting,
+            call,
+            lambda writer: self.permit(acting, writer, call.name, call.arguments, justification, acting.decider(None)),
+            shown=shown,
+        )
+
     def permit(
         self,
         acting: Acting,
@@ -246,6 +272,16 @@ class Gate:
             raise PolicyViolationError(decision, str(decision))
         approved = [] if approval is None else [snapshot.refs([approval])[approval]]
         return decision, (*justification, *(Link(Target(r.id, r.version), Role.DEPENDS, MICRO) for r in approved))
+
+
+def _about_any_call(rule: Rule) -> bool:
+    """Of the rules about acting, those that ship speak of sensitive tools only."""
+    return Verb.ACT in rule.on and rule not in _shipped()
+
+
+@cache
+def _shipped() -> tuple[Rule, ...]:
+    return tuple(defaults().rules)
 
 
 def _usable(node: Node, nodes: Mapping[int, Node], snapshot: Snapshot) -> bool:

@@ -22,7 +22,7 @@ from memlineage.model.unit import MICRO, Unit
 from memlineage.policy import Decision, action_hash
 from memlineage.store.writer import Writer
 
-__all__ = ["SHOWN", "Call", "Permit", "Running", "spelled"]
+__all__ = ["SHOWN", "Begun", "Call", "Permit", "Running", "spelled"]
 
 SHOWN: Final = 80
 """Characters of a value that a record shows."""
@@ -49,6 +49,36 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
 
 
+class Begun:
+    """A call that was permitted and is recorded as started.
+
+    Attributes:
+        acting: who asked for it.
+        call: what it is.
+        unit: the record.
+        decision: what permitted it.
+        shown: how many characters of its result the record will show.
+    """
+
+    def __init__(
+        self, running: Running, acting: Acting, call: Call, unit: Unit, decision: Decision, shown: int
+    ) -> None:
+        self._running = running
+        self.acting = acting
+        self.call = call
+        self.unit = unit
+        self.decision = decision
+        self.shown = shown
+
+    def ended(self, outcome: str, result: Any = None) -> Unit:
+        """It is `done`, with what it answered, or `failed`. The record as it stands now is returned.
+
+        Raises:
+            StoreError: that could not be recorded; the record says only that it was started.
+        """
+        return self._running.finish(self, outcome, result)
+
+
 class Running:
     """Runs and records."""
 
@@ -58,6 +88,18 @@ class Running:
 
     def run(self, acting: Acting, call: Call, permit: Permit) -> ActionResult:
         """Record that it was started, run it, record how it ended. What it raises is raised, once that is recorded."""
+        begun = self.begin(acting, call, permit)
+        ended: tuple[str, Any] = ("failed", None)
+        try:
+            ended = ("done", call.run(begun.unit))
+        finally:
+            unit = begun.ended(*ended)
+        return ActionResult(unit=unit, result=ended[1], decision=begun.decision)
+
+    def begin(self, acting: Acting, call: Call, permit: Permit, *, shown: int = SHOWN) -> Begun:
+        """Record that it was started, if it is permitted; whoever runs it tells how it ended. `shown` is how many
+        characters of its result the record will show.
+        """
         record = self.draft(
             f"{spelled(call.name, call.arguments)} (started)", creator=f"tool:{call.tool}", kind="action",
             creator_id=action_hash(call.name, call.arguments),
@@ -75,19 +117,18 @@ class Running:
             )
             written = self._writing.store_one(writer, runner, item, reserved=True)
             started = self._core.seen_by(writer).unit(written.n)
-        outcome = "failed"
-        result: Any = None
-        try:
-            result = call.run(started)
-            outcome = "done"
-        finally:
-            unit = self._finish(acting, started, call, outcome, result)
-        if acting.exposure is not None:
-            acting.exposure.show([unit.ref])
-        return ActionResult(unit=unit, result=result, decision=decision)
+        return Begun(self, acting, call, started, decision, shown)
 
-    def _finish(self, acting: Acting, started: Unit, call: Call, outcome: str, result: Any) -> Unit:
-        ended = f" -> {shorten(str(result), SHOWN)}" if outcome == "done" else " (failed)"
+    def finish(self, begun: Begun, outcome: str, result: Any) -> Unit:
+        """Record how it ended."""
+        unit = self._finish(begun, outcome, result)
+        if begun.acting.exposure is not None:
+            begun.acting.exposure.show([unit.ref])
+        return unit
+
+    def _finish(self, begun: Begun, outcome: str, result: Any) -> Unit:
+        call, started = begun.call, begun.unit
+        ended = f" -> {shorten(str(result), begun.shown)}" if outcome == "done" else " (failed)"
         links = tuple(
             Link(Target(edge.parent.id, edge.parent.version), edge.role, round(edge.weight * MICRO))
             for edge in started.lineage.dependencies
@@ -97,7 +138,9 @@ class Running:
             creator_id=started.lineage.creator_id, metadata={**started.metadata, "outcome": outcome},
         )  # fmt: skip
         try:
-            return self._writing.update(_runner(acting, call.tool), Target(started.id, None), record, reserved=True)
+            return self._writing.update(
+                _runner(begun.acting, call.tool), Target(started.id, None), record, reserved=True
+            )
         except StoreError as error:
             raise StoreError(
                 f"{call.name} was run ({outcome}), but that could not be recorded; {started.ref} says only that it was "
