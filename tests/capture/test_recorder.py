@@ -14,7 +14,7 @@ from tests.capture import travel
 import memlineage as ml
 from memlineage.capture.conversation import Conversation
 from memlineage.capture.messages import Call, Message, Reply
-from memlineage.capture.recorder import Recorder
+from memlineage.capture.recorder import Recorder, Recorders
 
 
 @pytest.fixture
@@ -202,6 +202,18 @@ def test_a_model_side_scope_records_no_user(trip: ml.Scope) -> None:
         "external:user", "agent:planner", "tool:search_flights", "external:search_hotels", "external:ask_weather",
         "external:forecast",
     }  # fmt: skip
+
+
+def test_one_adapter_serves_many_users_each_with_a_recorder_of_his_own(memory: ml.Memory) -> None:
+    recorders = Recorders(lambda name: memory.scope(user=name))
+    alice, bob = recorders.at("alice"), recorders.at("bob")
+    assert (alice.scope.actor, bob is alice, recorders.at("alice") is alice) == ("system", False, True)
+
+
+@pytest.mark.parametrize("source", ["alice", None, 7])
+def test_what_is_no_scope_is_refused_before_anything_runs(source: Any) -> None:
+    with pytest.raises(ml.InvalidInputError, match="neither a Recorder nor a Scope"):
+        Recorders(source)
 
 
 # What a model is shown -----------------------------------------------------------------------------------------

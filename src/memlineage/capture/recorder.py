@@ -22,7 +22,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from memlineage.capture.calls import ToolCall
     from memlineage.capture.conversation import Conversation
 
-__all__ = ["Gated", "Heard", "Recorded", "Recorder", "current_call", "current_conversation", "current_scope"]
+__all__ = [
+    "Gated", "Heard", "Recorded", "Recorder", "Recorders", "Source", "current_call", "current_scope",
+]  # fmt: skip
 
 Gated = Literal["policy", "all", "none"] | Collection[str]
 """Which tool calls go through the action gate: those that policy speaks of, all, none, or these."""
@@ -44,9 +46,8 @@ Heard = Callable[[Scope, Unit], object]
 """Told of each message that came in from outside, once it is recorded: facts may be extracted from it."""
 
 _CONVERSATIONS: Final = 4096
+_RECORDERS: Final = 1024
 
-current_conversation: ContextVar[Conversation | None] = ContextVar("memlineage_conversation", default=None)
-"""The conversation that runs here."""
 current_call: ContextVar[ToolCall | None] = ContextVar("memlineage_call", default=None)
 """The captured tool call that runs here."""
 
@@ -183,6 +184,45 @@ class Recorder:
         """
         with self._lock:
             return next((call for call in reversed(self._open) if call.was_given(text)), None)
+
+
+Source = Recorder | Scope | Callable[[Any], Recorder | Scope]
+"""What an adapter records into: a recorder, a scope, or a function that picks one of these for a run, given what the
+framework has at hand in it (LangChain's runtime, pydantic-ai's run context, …): one agent then serves many users.
+"""
+
+
+class Recorders:
+    """The recorders that a source stands for: one per scope, however often its runs come back."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._known: OrderedDict[tuple[Any, ...], Recorder] = OrderedDict()
+        self._lock = threading.Lock()
+        if not callable(source):
+            self.at(None)
+
+    def at(self, run: Any) -> Recorder:
+        """The recorder of a run; `run` is what the framework has at hand in it.
+
+        Raises:
+            InvalidInputError: the source gave neither a recorder nor a scope.
+        """
+        given = self._source(run) if callable(self._source) else self._source
+        if isinstance(given, Recorder):
+            return given
+        if not isinstance(given, Scope):
+            raise InvalidInputError(f"{given!r:.80} is neither a Recorder nor a Scope; memory.scope(user=…) makes one")
+        acting = given._acting
+        key = (id(given._parts), acting.scope, acting.actor, acting.tools, acting.domain)
+        with self._lock:
+            known = self._known.pop(key, None)
+            if known is None or known.scope._parts is not given._parts:
+                known = Recorder(given)
+            self._known[key] = known
+            while len(self._known) > _RECORDERS:
+                self._known.popitem(last=False)
+        return known
 
 
 def current_scope(scope: Scope) -> Scope:
