@@ -149,6 +149,51 @@ def test_another_process_goes_on_where_one_ended(tmp_path: Any) -> None:
     assert contents == ["question 0", "answer 0", "question 1", "answer 1"]
 
 
+def test_a_tool_that_runs_in_another_process_answers_the_step_that_asked(tmp_path: Any) -> None:
+    prompt = [user("Find a flight", id="u0")]
+    asked = calls([travel.FIRST_CALLS[0]])
+    with ml.Memory.open(tmp_path / "m.db") as memory:
+        conversation = Recorder(memory.scope(user="alice")).conversation("thread 7", agent="planner")
+        conversation.heard(prompt)
+        step = conversation.shown(prompt).said(Reply(text="I look.", id="a0", calls=asked))
+    prompt.append(Message(role="assistant", text="I look.", id="a0", calls=asked, name="planner"))
+    with ml.Memory.open(tmp_path / "m.db") as memory:
+        trip = memory.scope(user="alice")
+        agent = Agent(Recorder(trip).conversation("thread 7"))
+        agent.prompt = prompt
+        agent.conversation.see(prompt)
+        agent.use(travel.FIRST_CALLS[0], travel.Trip().search_flights)
+        answer = agent.say("There is one.")
+        [flight] = trip.list(filter={"creator": "tool:search_flights"})
+        edges = {
+            unit.content: sorted((edge.role.label, edge.parent) for edge in unit.lineage.dependencies)
+            for unit in trip.list()
+        }
+    assert edges == {
+        "Find a flight": [],
+        step.content: [("depends", edge.parent) for edge in step.lineage.dependencies],
+        flight.content: [("argument", step.ref)],
+        answer.content: [("depends", flight.ref), ("exposed", step.ref)],
+    }
+
+
+def test_a_failed_try_is_recorded_and_the_model_goes_by_what_it_saw(trip: ml.Scope) -> None:
+    agent = Agent(Recorder(trip).conversation(agent="planner"))
+    agent.hear(user("Find a room"))
+    agent.say("", travel.FIRST_CALLS[1])
+    running = agent.conversation.called(calls([travel.FIRST_CALLS[1]])[0])
+    down = TimeoutError("the hotels did not answer")
+    running.failed(down, final=False)
+    running.failed(down)
+    running.returned(travel.HOTEL)
+    agent.prompt.append(Message(role="tool", text=travel.HOTEL, call_id="call_2", name="search_hotels"))
+    answer = agent.say("There is one.")
+    [failed] = trip.list(filter={"kind": "error"})
+    [found] = trip.list(filter={"kind": "observation"})
+    seen = {edge.parent for edge in answer.lineage.dependencies}
+    assert (failed.ref in seen, found.ref in seen) == (False, True)
+
+
 def test_history_that_the_program_hands_in_again_is_recognised(trip: ml.Scope) -> None:
     conversation = Recorder(trip).conversation("t", agent="planner")
     prompt = [user("yes")]

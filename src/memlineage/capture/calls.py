@@ -51,6 +51,7 @@ class ToolCall:
         self._tool = permitted(conversation.scope, conversation.principal("tool", call.name))
         self._begun: Begun | None = None
         self._captured: CapturedCall | None = None
+        self._failure: BaseException | str | None = None
         self._started_ns = time.time_ns()
         self._given = frozenset(_texts(call.arguments))
 
@@ -134,9 +135,10 @@ class ToolCall:
             text: the answer as the model will see it.
             values: the same as the program sees it; recognised when it is handed on to a tracked function.
         """
-        if self._begun is not None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
             with apart():
-                self._answered(self._begun.ended("done", text), text)
+                self._answered(begun.ended("done", text), text)
             return None
         try:
             self._record(text, "observation", *values)
@@ -145,15 +147,29 @@ class ToolCall:
         return None
 
     def failed(self, error: BaseException | str, *, final: bool = True) -> str:
-        """It failed, and this is what to tell the model, unless the framework tries again or says it its own way."""
+        """It failed, and this is what to tell the model, unless the framework tries again or says it its own way.
+
+        The same error is recorded once. The model has seen it when a message under this call's id is shown to it,
+        however that is worded.
+        """
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         failure = None if isinstance(error, str) else type(error).__name__
-        if self._begun is not None and final:
+        begun = self._begun
+        if begun is not None and final:
+            self._begun = None
             with apart():
-                self._answered(self._begun.ended("failed"), text, failure=failure)
-        else:
-            self._record(f"{self.call.name} failed: {text}", "error", shown=final, failure=failure)
+                self._answered(begun.ended("failed"), text, failure=failure)
+        elif error is not self._failure:
+            self._record(f"{self.call.name} failed: {text}", "error", shown=False, failure=failure)
+        self._failure = error
         return f"{self.call.name} failed: {text}"
+
+    def abandoned(self) -> None:
+        """Nobody waits for it any more: it was cancelled, or the run was interrupted."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            with apart():
+                self._answered(begun.ended("failed"), f"{self.call.name} was abandoned")
 
     def overheard(self, message: Message) -> Unit:
         """Its answer, of which only the message is known."""
@@ -186,8 +202,7 @@ class ToolCall:
         }  # fmt: skip
         with apart():
             unit = self._capture().answered(scope, text, options, values)
-        if shown:
-            self._answered(unit, text, failure=failure)
+        self._answered(unit, text, failure=failure)
 
     def _answered(self, unit: Unit, text: str, *, failure: str | None = None) -> None:
         self.unit = unit

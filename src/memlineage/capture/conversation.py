@@ -68,9 +68,11 @@ class Conversation:
 
     # What came in ----------------------------------------------------------------------------------------------
 
-    def heard(self, messages: Sequence[Message]) -> None:
+    def heard(self, messages: Sequence[Message], *, root: bool = True) -> None:
         """A run starts with these messages. What comes after the last answer in them is new; what comes before is
         history, and recognised where it was recorded.
+
+        `root` is whether they come from outside: not where the run is part of another, which cannot be seen from here.
         """
         with self.lock:
             self._join_frame()
@@ -78,7 +80,7 @@ class Conversation:
             new_from = answers[-1] + 1 if answers else 0
             for place, message in enumerate(messages):
                 if message.role == "user" and self._find(message, history=place < new_from) is None:
-                    self._hear(message)
+                    self._hear(message, root)
 
     def _join_frame(self) -> None:
         """What tracks the run hangs on how it ends; what is around it is part of what the model goes by."""
@@ -98,7 +100,7 @@ class Conversation:
         for frame in self._frames:
             frame.take(tip)
 
-    def _hear(self, message: Message) -> Unit:
+    def _hear(self, message: Message, root: bool) -> Unit:
         """A message from outside; from the agent that called, where this runs for one."""
         started = time.time_ns()
         caller = self.within or self.recorder.asking(message.text)
@@ -106,6 +108,8 @@ class Conversation:
             unit = self._told_by(caller, message)
         elif self._nested:  # for an agent of another memory: what it goes by cannot be seen from here
             unit = self._write(message.text, voice(self.scope, "agent:elsewhere", None), id=message.id)
+        elif not root:
+            unit = self._write(message.text, self.scope, creator="external:user", id=message.id)
         else:
             user = self.scope._acting.scope.user
             claimed = "external:user" if user is None else permitted(self.scope, f"user:{user}")
@@ -136,27 +140,53 @@ class Conversation:
         middle of a run is the user.
         """
         with self.lock:
-            refs = {place: self._place(message) for place, message in enumerate(messages) if message.role != "system"}
-            self.exposure.show(ref for ref in refs.values() if not self.exposure.ever(ref))
+            refs = self.see(messages)
             redacted = self._redacted(refs) if self.recorder.redact else {}
         return Turn(self, agent or self.agent, model, instructions, redacted)
 
-    def _place(self, message: Message) -> Ref:
-        known = self._find(message, history=True)
-        return self._overheard(message).ref if known is None else known
+    def see(self, messages: Sequence[Message]) -> dict[int, Ref]:
+        """These are in front of a model, by place: what was recorded of them, and what is new is recorded now."""
+        with self.lock:
+            refs = {}
+            for place, message in enumerate(messages):
+                if message.role == "system":
+                    continue
+                ref = self._find(message, history=True) or self._overheard(message).ref
+                if not self.exposure.ever(ref):
+                    self.exposure.show([ref])
+                refs[place] = ref
+        return refs
 
     def _overheard(self, message: Message) -> Unit:
-        """A message that nobody told of: a tool's that was not captured, or words that something put between."""
+        """A message that nobody told of: one of a run in another process, a tool's that was not captured, or words that
+        something put between.
+        """
         started = time.time_ns()
         if message.role == "tool":
             name = message.name or "unnamed"
             call = ToolCall(self, Call(id=message.call_id or "", name=name), self.step_of(message.call_id))
             unit = call.overheard(message)
+        elif message.role == "assistant":
+            agent = message.name or self.agent
+            unit = self._write(
+                _step_text(message.text, message.calls), self.voice(agent), id=message.id,
+                instead=f"{agent} said nothing",
+                metadata={"calls": kept_calls(message.calls)} if message.calls else None,
+            )  # fmt: skip
+            self.exposure.wrote(unit.ref, self.exposure.seen())
+            self._stepped(unit, message.calls)
         else:
             unit = self._write(message.text, self.voice(), id=message.id)
         self._remember(message, unit.ref)
         self._tell("heard", unit, started)
         return unit
+
+    def _stepped(self, unit: Unit, calls: Sequence[Call]) -> None:
+        """This is the newest step: what comes goes on from it, and these calls are its."""
+        self.last = unit
+        self._chained = unit.ref if unit.ref in self.exposure.seen() else None
+        self._since.clear()
+        self._steps.update((call.id, unit) for call in calls)
 
     def _redacted(self, refs: Mapping[int, Ref]) -> dict[int, str]:
         found = judged(self.scope, list(dict.fromkeys(refs.values())), critical=self.recorder.critical)
@@ -174,7 +204,7 @@ class Conversation:
     def say(self, turn: Turn, reply: Reply) -> Unit:
         """The step that a model made of what it was shown."""
         with self.lock:
-            text = "\n".join(part for part in (reply.text.strip(), reply.calls and spelled_calls(reply.calls)) if part)
+            text = _step_text(reply.text, reply.calls)
             speaker = self.voice(turn.agent)
             metadata: dict[str, Any] = {"calls": kept_calls(reply.calls)} if reply.calls else {}
             if turn.model is not None:
@@ -184,11 +214,8 @@ class Conversation:
                 context=turn.instructions and {"instructions": turn.instructions},
                 depends_on=self._premises(speaker, text),
             )  # fmt: skip
-            self.last = unit
-            self._chained = unit.ref if unit.ref in self.exposure.seen() else None
-            self._since.clear()
+            self._stepped(unit, reply.calls)
             self._remember(Message(role="assistant", text=reply.text, id=reply.id, calls=reply.calls), unit.ref)
-            self._steps.update((call.id, unit) for call in reply.calls)
         self._tell("chat", unit, turn.started_ns, model=turn.model, agent=turn.agent)
         return unit
 
@@ -282,6 +309,11 @@ class Turn:
         self.started_ns = time.time_ns()
         self._conversation = conversation
 
+    def saw(self, messages: Sequence[Message]) -> None:
+        """The messages that reached the model after all, where something between may have added to them."""
+        withheld = set(self.redacted.values())
+        self._conversation.see([message for message in messages if message.text not in withheld])
+
     def said(self, reply: Reply) -> Unit:
         """What it answered, as a step that hangs on what was new to it."""
         return self._conversation.say(self, reply)
@@ -294,6 +326,10 @@ def _weighed(attribute: Attributor, scope: Scope, text: str, refs: Sequence[Ref]
     shown = [Shown(ref=ref, content=found[ref][0].content) for ref in refs if ref in found]
     weights = attribute(text, shown)
     return {ref: weights[ref] for ref in refs if ref in weights}
+
+
+def _step_text(text: str, calls: Sequence[Call]) -> str:
+    return "\n".join(part for part in (text.strip(), spelled_calls(calls) if calls else "") if part)
 
 
 def _keys(message: Message) -> list[str]:

@@ -36,7 +36,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         text: its words.
         id: the framework's id of the message.
         call_id: of a tool's message: the call that it answers.
-        name: of a tool's message: the tool.
+        name: of a tool's message: the tool; of a model's: the agent that said it, if it is told.
         calls: of a model's message: what it asked for.
         error: of a tool's message: whether it tells of a failure.
     """

@@ -276,12 +276,12 @@ class Gate:
 
 def _about_any_call(rule: Rule) -> bool:
     """Of the rules about acting, those that ship speak of sensitive tools only."""
-    return Verb.ACT in rule.on and rule not in _shipped()
+    return Verb.ACT in rule.on and msgspec.structs.replace(rule, place=None) not in _shipped()
 
 
 @cache
 def _shipped() -> tuple[Rule, ...]:
-    return tuple(defaults().rules)
+    return tuple(msgspec.structs.replace(rule, place=None) for rule in defaults().rules)
 
 
 def _usable(node: Node, nodes: Mapping[int, Node], snapshot: Snapshot) -> bool:
