@@ -111,7 +111,7 @@ SCOPE = {
     "store": ["content", "**options"],
     "store_many": ["items"],
     "trace": ["unit", "*", "to"],
-    "track": ["*", "creator", "render", "**options"],
+    "track": ["*", "creator", "render", "sample", "**options"],
     "update": ["unit", "content", "*", "if_version", "**options"],
     "why": ["unit", "action", "*", "by", "purpose", "critical", "inspecting", "budget", "level", "lang"],
 }  # fmt: skip

@@ -15,6 +15,7 @@ from memlineage.engine.async_memory import AsyncMemory
 from memlineage.engine.async_past_view import AsyncMemoryView
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.backup import Backup
+from memlineage.engine.carrying import carry
 from memlineage.engine.chain_results import Chain, ChainLink, PlanStep, PlanSteps
 from memlineage.engine.conflicts import Clarification, Conflict, ConflictPage, Option, Resolution, Settled
 from memlineage.engine.context_result import Context, ContextItem, LeftOut
@@ -28,6 +29,7 @@ from memlineage.engine.decision_logging import DecisionLogging
 from memlineage.engine.difference_results import ContentChange, Difference, StatusChange, ValueChange
 from memlineage.engine.findings import Finding
 from memlineage.engine.found import Found
+from memlineage.engine.frames import Step
 from memlineage.engine.inputs import Limits
 from memlineage.engine.loaded import BadLine, Loaded, Progress
 from memlineage.engine.memory import Memory
@@ -51,7 +53,6 @@ from memlineage.engine.results import (
     Withheld,
 )
 from memlineage.engine.scope import Scope
-from memlineage.engine.tracking import Step, carry
 from memlineage.engine.watching import Watch
 from memlineage.errors import (
     CapabilityError,

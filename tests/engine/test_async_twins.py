@@ -156,7 +156,7 @@ def derived(twin: Twin, function: Function) -> str:
         return f"{head}{doc(function)}        return self._recipe({call})\n"
     if name == "track":
         head = f"    def {name}({arguments}) -> {returns}:\n"
-        return f'{head}{doc(function)}        return self._track(render, {{"creator": creator, **options}})\n'
+        return f'{head}{doc(function)}        return self._track(render, sample, {{"creator": creator, **options}})\n'
     if name in AT_ONCE:
         made = AT_ONCE[name]
         return f"    def {name}({arguments}) -> {made}:\n{doc(function)}        return {made}(self._workers, {call})\n"

@@ -313,7 +313,22 @@ class AsyncScope(
         return AsyncStep(self._workers, self._scope.step(content, kind=kind, creator=creator, **options))
 
     def track(
-        self, *, creator: str, render: Callable[[Any], str] = str, **options: Any
+        self, *, creator: str, render: Callable[[Any], str] = str, sample: float = 1.0, **options: Any
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Decorate a function so that what it returns is remembered, with what went into it as parents."""
-        return self._track(render, {"creator": creator, **options})
+        """Decorate a function so that what it returns is remembered, with what went into it as parents (row E1).
+
+        Functions and methods, plain or asynchronous, generators, and whatever else can be called. A call that fails
+        leaves nothing; what it had used counts for whoever catches the exception.
+
+        Args:
+            creator: who says what it returns: `tool:<name>`, `reasoning`, …
+            render: what a result reads as; a unit reads as its content.
+            sample: the share of calls in [0, 1] that are written though they add nothing to what went in (row A4).
+                Sources, key memories and whatever could lower what follows are always written.
+            options: as in `StoreOptions`. `depends_on` declares what results rest on, or is a function of the
+                arguments that says so; what is captured besides then only taints.
+
+        Raises:
+            InvalidInputError: an option cannot be accepted; the function has not run.
+        """
+        return self._track(render, sample, {"creator": creator, **options})

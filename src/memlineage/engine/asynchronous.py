@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from memlineage.engine.frames import Step
-from memlineage.engine.tracking import tracked
 from memlineage.engine.workers import Workers
+from memlineage.engine.wrapping import Manner, tracked
 from memlineage.errors import StoreError
 
 if TYPE_CHECKING:
@@ -81,10 +81,12 @@ class AsyncActing:
         self._scope = scope
 
     def _track(
-        self, render: Callable[[Any], str], options: Mapping[str, Any]
+        self, render: Callable[[Any], str], sample: float, options: Mapping[str, Any]
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        manner = Manner.of(self._scope, render, sample, options)
+
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
-            return tracked(self._scope, function, render, options, self._workers.run)
+            return tracked(self._scope, function, manner, self._workers.run)
 
         return decorate
 

@@ -7,24 +7,26 @@ takes it into pools. A frame is a step, which is a unit already, or a tracked ca
 - *Upwards*: what is read, written or returned inside is noted with the innermost tracked call (`took`), through
   whatever steps lie between, and is among the parents of its result. Inputs that the result's own walls hide are left
   out: lineage never leads out of sight.
+- *Past it*: where nothing was written for a call, since it failed or was left out of the sample, all that it would have
+  hung on goes to whoever called it (`Frame.receive`), and the values that it returned stand for that (`remember_as`).
 - *Sideways*: what a tracked call returned is recognised when it is handed to another one, as the same object or the
   same text, itself or as an item of a collection. Values are kept by frame and, outside of any, by context; the nearest
   frame that knows a value decides, so that concurrent tasks with steps of their own do not mix.
 
 A generator never holds its frame open across `yield`, for its consumer runs in between. It is written when it ends, or
 earlier, when a tracked call that consumed part of it returns first.
+
+A frame lives as long as somebody runs in it. What it keeps is bounded, but for `inputs`, which are parents to be, and
+`unfinished`, which ends with it (`release`).
 """
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast
-from weakref import ReferenceType
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 from weakref import ref as weak
 
 from memlineage.engine.chain_results import Chain, PlanSteps
@@ -40,11 +42,10 @@ if TYPE_CHECKING:
     from memlineage.engine.scope import Scope
 
 __all__ = [
-    "Frame", "Step", "Unfinished", "apart", "around", "carry", "current", "implied_parents", "items", "noting",
-    "remember", "sources", "task_root", "took",
+    "Frame", "Made", "Step", "Unfinished", "apart", "around", "current", "implied_parents", "implied_step", "items",
+    "keep_made", "noting", "origins", "remember", "remember_as", "sources", "task_root", "took",
 ]  # fmt: skip
 
-P = ParamSpec("P")
 R = TypeVar("R")
 Units = TypeVar("Units", bound=Iterable[Unit])
 _MATCHED_TEXT = 3
@@ -58,14 +59,44 @@ class Unfinished(Protocol):
         """Write what it yielded so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A value that a tracked call returned, and the unit that remembers it; it does not keep its memory alive."""
+class Made:
+    """What a tracked call returned, and what that hangs on: the unit that remembers it, or what that unit would have
+    hung on, with the walls it stands in. It does not keep its memory alive.
+    """
 
-    core: ReferenceType[Core]
-    value: Any
-    ref: Ref
-    wall: Wall
+    def __init__(self, core: Core, refs: Mapping[Ref, Wall], values: Iterable[Any] = ()) -> None:
+        self.core = weak(core)
+        self.keys: dict[str | int, Any] = {}
+        self._refs = refs
+        self._pending: Unfinished | None = None
+        for value in values:
+            self.add(value)
+
+    @classmethod
+    def pending(cls, core: Core, call: Unfinished) -> Made:
+        """What is yielded piece by piece: as soon as somebody is handed a piece, the call has to be settled."""
+        made = cls(core, {})
+        made._pending = call
+        return made
+
+    def add(self, value: Any) -> None:
+        """One more value, in place of the oldest once there are many."""
+        key = _key(value)
+        if key is not None:
+            self.keys[key] = value  # kept, so that its id stays its own
+            if len(self.keys) > _REMEMBERED:
+                del self.keys[next(iter(self.keys))]
+
+    def settled(self, refs: Mapping[Ref, Wall]) -> None:
+        """It was written."""
+        self._refs, self._pending = refs, None
+
+    @property
+    def refs(self) -> Mapping[Ref, Wall]:
+        """What it hangs on."""
+        if self._pending is not None:
+            self._pending.settle()
+        return self._refs
 
 
 class Frame:
@@ -88,7 +119,7 @@ class Frame:
         self.outer = outer
         self.inputs: dict[Ref, Wall] = {}
         self.unfinished: dict[Unfinished, None] = {}
-        self.made: tuple[_Made, ...] = ()
+        self.made: tuple[Made, ...] = ()
         self.closed = False
         self.left = False
         self._lock = threading.Lock()
@@ -98,12 +129,12 @@ class Frame:
         with self._lock:
             self.inputs.update((unit.ref, unit.wall) for unit in units)
 
-    def inherit(self, inner: Frame) -> None:
-        """A call inside failed, and nothing was written that would stand between."""
+    def receive(self, refs: Mapping[Ref, Wall]) -> None:
+        """A call inside hung on these, and nothing was written that would stand between."""
         with self._lock:
-            self.inputs.update(inner.inputs)
+            self.inputs.update(refs)
 
-    def keep(self, made: Sequence[_Made]) -> None:
+    def keep(self, made: Sequence[Made]) -> None:
         """These values were made in it."""
         with self._lock:
             self.made = (*self.made, *made)[-_REMEMBERED:]
@@ -111,7 +142,11 @@ class Frame:
     def close(self) -> None:
         """It has ended: what was made in it may be used around it."""
         self.closed = True
-        _keep(self.core, self.made)
+        keep_made(self.core, self.made)
+
+    def release(self) -> None:
+        """Nothing more will be written for it: who streamed into it is let go."""
+        self.unfinished.clear()
 
     def leave(self) -> None:
         """Close it, and go back to the frame around it.
@@ -130,7 +165,7 @@ class Frame:
 
 current: ContextVar[Frame | None] = ContextVar("memlineage_frame", default=None)
 """The innermost frame here."""
-_OUTSIDE: ContextVar[tuple[_Made, ...]] = ContextVar("memlineage_made", default=())
+_OUTSIDE: ContextVar[tuple[Made, ...]] = ContextVar("memlineage_made", default=())
 """What was made outside of any frame, in this context."""
 
 
@@ -148,7 +183,8 @@ def around(core: Core) -> Frame | None:
     return next((frame for frame in _frames(core) if frame.step is None and not frame.closed), None)
 
 
-def _keep(core: Core, made: Sequence[_Made]) -> None:
+def keep_made(core: Core, made: Sequence[Made]) -> None:
+    """These values were made here: in the innermost frame, or outside of any."""
     frame = next((frame for frame in _frames(core) if not frame.closed), None)
     if frame is not None:
         frame.keep(made)
@@ -159,10 +195,15 @@ def _keep(core: Core, made: Sequence[_Made]) -> None:
 
 def implied_parents(core: Core, scope: Walls) -> list[Ref]:
     """What something written here and now hangs on, if it does not say: the innermost step in sight of that scope."""
+    return list(implied_step(core, scope))
+
+
+def implied_step(core: Core, scope: Walls) -> dict[Ref, Wall]:
+    """The same, with the walls that it stands in."""
     for frame in _frames(core):
         if frame.step is not None and scope.sees(frame.step.wall):
-            return [frame.step.ref]
-    return []
+            return {frame.step.ref: frame.step.wall}
+    return {}
 
 
 def task_root(core: Core, scope: Walls) -> Ref | None:
@@ -191,17 +232,6 @@ def apart() -> Iterator[None]:
         yield
     finally:
         current.set(before)
-
-
-def carry(function: Callable[P, R]) -> Callable[P, R]:
-    """Take the current step along into a thread or pool, where context variables are lost otherwise."""
-    context = copy_context()
-
-    @functools.wraps(function)
-    def carried(*args: P.args, **kwargs: P.kwargs) -> R:
-        return context.copy().run(function, *args, **kwargs)
-
-    return carried
 
 
 class Step:
@@ -255,16 +285,36 @@ def noting(core: Core, outer: Frame | None, work: Callable[[], R]) -> tuple[R, d
 
 def remember(core: Core, values: Iterable[Any], unit: Unit) -> None:
     """A tracked call returned these values, and that unit says so."""
-    _keep(core, [_Made(weak(core), value, unit.ref, unit.wall) for value in values])
+    remember_as(core, values, {unit.ref: unit.wall})
+
+
+def remember_as(core: Core, values: Iterable[Any], refs: Mapping[Ref, Wall]) -> None:
+    """A tracked call returned these values; whoever is handed one of them hangs on these."""
+    keep_made(core, [Made(core, refs, values)])
 
 
 def sources(core: Core, scope: Walls, values: Iterable[Any]) -> Iterator[Ref]:
     """What tracked calls wrote when they returned these values, as far as that scope sees."""
-    levels = [_index(frame.made) for frame in _frames(core)]
-    levels.append(_index(known for known in _OUTSIDE.get() if known.core() is core))
-    for key in map(_key, values):
-        known = next((level[key] for level in levels if key in level), ())
-        yield from (made.ref for made in known if scope.sees(made.wall))
+    return iter(origins(core, scope, values))
+
+
+def origins(core: Core, scope: Walls, values: Iterable[Any]) -> dict[Ref, Wall]:
+    """The same, with the walls that it stands in."""
+    keys = {key for key in map(_key, values) if key is not None}
+    found: dict[Ref, Wall] = {}
+    for level in _levels(core) if keys else ():
+        known = [(made, keys & made.keys.keys()) for made in level]
+        for made, same in known:
+            if same:
+                found.update((ref, wall) for ref, wall in made.refs.items() if scope.sees(wall))
+                keys -= same
+    return found
+
+
+def _levels(core: Core) -> Iterator[Iterable[Made]]:
+    """What was made, by frame, innermost first; last what was made outside of any."""
+    yield from (frame.made for frame in _frames(core))
+    yield [known for known in _OUTSIDE.get() if known.core() is core]
 
 
 def items(argument: Any) -> Iterator[Any]:
@@ -287,12 +337,3 @@ def _key(value: Any) -> str | int | None:
     if isinstance(value, str):
         return value if len(value) >= _MATCHED_TEXT else None
     return None if value is None or isinstance(value, bool | int | float) else id(value)
-
-
-def _index(made: Iterable[_Made]) -> dict[str | int | None, list[_Made]]:
-    index: dict[str | int | None, list[_Made]] = {}
-    for known in made:
-        key = _key(known.value)
-        if key is not None:
-            index.setdefault(key, []).append(known)
-    return index

@@ -13,13 +13,13 @@ from memlineage.engine.asked_again import Wish
 from memlineage.engine.checks import check_count, check_mapping
 from memlineage.engine.decision_explanation import DecisionExplanation
 from memlineage.engine.found import Found, Query
+from memlineage.engine.frames import Step, took
 from memlineage.engine.importing import Source, load
 from memlineage.engine.inputs import Draft, links, parse_target
 from memlineage.engine.loaded import Loaded, Progress
 from memlineage.engine.options import StoreOptions
 from memlineage.engine.parts import Parts
 from memlineage.engine.results import ActionResult, Consequences, Impact, Page, Trace
-from memlineage.engine.tracking import Step, took, tracked
 from memlineage.engine.verbs.base import Which
 from memlineage.engine.verbs.chains import ChainVerbs
 from memlineage.engine.verbs.compensation import CompensationVerbs
@@ -27,6 +27,7 @@ from memlineage.engine.verbs.credence import CredenceVerbs
 from memlineage.engine.verbs.disputes import DisputeVerbs
 from memlineage.engine.verbs.repair import RepairVerbs
 from memlineage.engine.verbs.then import ThenVerbs
+from memlineage.engine.wrapping import Manner, tracked
 from memlineage.errors import InvalidInputError
 from memlineage.lineage.explain import Explanation
 from memlineage.model.principal import HOST, Integrity, parse_principal
@@ -379,12 +380,28 @@ class Scope(RepairVerbs, DisputeVerbs, CredenceVerbs, CompensationVerbs, ChainVe
         return Step(self, content, {"kind": kind, "creator": creator, **options})
 
     def track(
-        self, *, creator: str, render: Callable[[Any], str] = str, **options: Any
+        self, *, creator: str, render: Callable[[Any], str] = str, sample: float = 1.0, **options: Any
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Decorate a function so that what it returns is remembered, with what went into it as parents."""
+        """Decorate a function so that what it returns is remembered, with what went into it as parents (row E1).
+
+        Functions and methods, plain or asynchronous, generators, and whatever else can be called. A call that fails
+        leaves nothing; what it had used counts for whoever catches the exception.
+
+        Args:
+            creator: who says what it returns: `tool:<name>`, `reasoning`, …
+            render: what a result reads as; a unit reads as its content.
+            sample: the share of calls in [0, 1] that are written though they add nothing to what went in (row A4).
+                Sources, key memories and whatever could lower what follows are always written.
+            options: as in `StoreOptions`. `depends_on` declares what results rest on, or is a function of the
+                arguments that says so; what is captured besides then only taints.
+
+        Raises:
+            InvalidInputError: an option cannot be accepted; the function has not run.
+        """
+        manner = Manner.of(self, render, sample, {"creator": creator, **options})
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
-            return tracked(self, function, render, {"creator": creator, **options})
+            return tracked(self, function, manner)
 
         return decorate
 
