@@ -110,9 +110,7 @@ class _Calls:
         self._function = function
         self._manner = manner
         self._aside = aside
-        self._name = str(getattr(function, "__name__", None) or getattr(self.body, "__name__", "a call"))
-        if self._name == "__call__":
-            self._name = type(function).__name__
+        self._name = _name(function)
         named = str(getattr(self.body, "__qualname__", self._name))
         self._in_class = "." in named.rpartition("<locals>.")[2] and self.body is function
         self._sample = Sample(manner.sample, named)
@@ -123,8 +121,8 @@ class _Calls:
         own = inspect.isroutine(self._function)
         functools.update_wrapper(wrapper, self._function, updated=("__dict__",) if own else ())
         if not own:
-            wrapper.__name__ = wrapper.__qualname__ = self._name
             wrapper.__doc__ = self._function.__doc__
+        wrapper.__name__ = self._name
         self._wrapper = wrapper
 
     def begun(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TrackedCall:
@@ -171,10 +169,24 @@ class _Calls:
         mine.frame.release()
 
 
-def _body(function: Any) -> Any:
-    """The function that runs in the end: below partial application, bound methods and objects that can be called."""
+def _whole(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
+    return function
+
+
+def _name(function: Any) -> str:
+    """As a reader knows it: an object that can be called by its class."""
+    function = _whole(function)
+    name = getattr(function, "__name__", None)
+    if name is None:
+        return type(function).__name__
+    return type(function.__self__).__name__ if name == "__call__" and hasattr(function, "__self__") else str(name)
+
+
+def _body(function: Any) -> Any:
+    """The function that runs in the end: below partial application and objects that can be called."""
+    function = _whole(function)
     if inspect.isroutine(function) or isinstance(function, type):
         return function
     return type(function).__call__
