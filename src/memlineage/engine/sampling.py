@@ -9,24 +9,29 @@ added nothing of its own. Whatever the share, a call is written where it does:
   that follows. A tool that only computes is registered as TRUSTED; `reasoning` is by default. Levels are compared with
   the highest, not with the parents': these may be endorsed later. A model's own side is always written, for what it was
   shown goes into what it writes.
-- *A key memory*: what binds later answers or was done; what is pinned, named by subject or key, has an end or an owner,
-  or parents that its author declares.
+- *A key memory*: what binds later answers or was done; what is pinned, named by subject or key, has an end, an owner, a
+  confidence, or parents that its author declares.
 - *One that may be refused*: a rule of yours, or an entry check, is about such units; its words were said before in
   these walls, and may have been found wrong; its parents are not active.
 - *Other walls*: where somebody who would see it does not see all that went into it.
 - *Many parents*: a unit keeps these together.
 
-Which calls are written is decided by a hash of the function's name and the number of the call: the same in each run,
-and no pattern of calls is in step with it.
+What was not written cannot be found wrong by itself later, nor be distrusted with all that its creator said: only what
+went into it can.
+
+Which calls are written is decided by a hash of the function's name and the number of the call in this memory: the same
+in each run, however often the function is decorated anew, and no pattern of calls is in step with it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -47,17 +52,21 @@ from memlineage.store.database import fetch
 from memlineage.store.sql import QUERIES
 
 if TYPE_CHECKING:
+    from memlineage.engine.core import Core
     from memlineage.engine.scope import Scope
 
 __all__ = ["Sample", "adds_nothing", "check_share", "is_key_memory"]
 
 _KEY_KINDS: Final = CONSTRAINT_KINDS | RESERVED_KINDS
 _KEY_OPTIONS: Final = (
-    "subject", "key", "depends_on", "exposed", "arguments", "owner", "pinned", "expires_at", "valid_to",
-    "idempotency_key", "recipe",
+    "subject", "key", "depends_on", "exposed", "arguments", "confidence", "owner", "pinned", "expires_at", "valid_to",
+    "idempotency_key",
 )  # fmt: skip
 _MOST_PARENTS: Final = 32
 _WHOLE: Final = 1 << 64
+_LOCK: Final = threading.Lock()
+_CALLS: Final[WeakKeyDictionary[Core, dict[str, itertools.count[int]]]] = WeakKeyDictionary()
+"""By memory, the numbers of the calls of each function that is sampled."""
 
 
 def check_share(share: Any) -> float:
@@ -73,15 +82,14 @@ def check_share(share: Any) -> float:
 class Sample:
     """Which calls of one function are written anyway. Safe to share between threads."""
 
-    def __init__(self, share: float, name: str) -> None:
+    def __init__(self, core: Core, share: float, name: str) -> None:
         self._share = share
         self._name = name
-        self._calls = itertools.count()
+        with _LOCK:
+            self._calls = _CALLS.setdefault(core, {}).setdefault(name, itertools.count())
 
     def drawn(self) -> bool:
         """Whether the next call is one of them."""
-        if self._share >= 1:
-            return True
         drawn = hashlib.blake2b(f"{self._name} {next(self._calls)}".encode("utf-8", "replace"), digest_size=8)
         return int.from_bytes(drawn.digest()) < self._share * _WHOLE
 

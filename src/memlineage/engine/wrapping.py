@@ -113,7 +113,7 @@ class _Calls:
         self._name = _name(function)
         named = str(getattr(self.body, "__qualname__", self._name))
         self._in_class = "." in named.rpartition("<locals>.")[2] and self.body is function
-        self._sample = Sample(manner.sample, named)
+        self._sample = None if manner.sample == 1 else Sample(scope._parts.core, manner.sample, named)
         self._wrapper: object = None
 
     def dress(self, wrapper: Any) -> None:
@@ -133,7 +133,7 @@ class _Calls:
         owner = args[:1] if self._in_class and args and self._is_method_of(args[0]) else ()
         return TrackedCall(
             self._scope, self._name, self._manner.options, (*args[len(owner) :], *kwargs.values()),
-            owner=owner, declared=declared, drawn=self._sample.drawn(),
+            owner=owner, declared=declared, drawn=self._sample is None or self._sample.drawn(),
         )  # fmt: skip
 
     def _is_method_of(self, owner: Any) -> bool:
