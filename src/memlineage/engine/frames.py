@@ -303,11 +303,11 @@ def origins(core: Core, scope: Walls, values: Iterable[Any]) -> dict[Ref, Wall]:
     keys = {key for key in map(_key, values) if key is not None}
     found: dict[Ref, Wall] = {}
     for level in _levels(core) if keys else ():
-        known = [(made, keys & made.keys.keys()) for made in level]
-        for made, same in known:
-            if same:
-                found.update((ref, wall) for ref, wall in made.refs.items() if scope.sees(wall))
-                keys -= same
+        known = [made for made in level if not keys.isdisjoint(made.keys)]
+        for made in known:
+            found.update((ref, wall) for ref, wall in made.refs.items() if scope.sees(wall))
+        for made in known:
+            keys.difference_update(made.keys)
     return found
 
 
