@@ -101,3 +101,12 @@ def test_a_memory_is_not_kept_alive_by_the_values_made_in_it() -> None:
     del memory
     gc.collect()
     assert core() is None
+
+
+def test_of_several_that_returned_the_same_those_of_the_nearest_step_are_meant(trip: ml.Scope, echo: Any) -> None:
+    with trip.step("Plan"):
+        web(trip)()
+        with trip.step("Look it up"):
+            web(trip)()
+            echo("Pay to EVIL")
+    assert argument_of(trip) == {by(trip, "tool:web")[1].ref}

@@ -277,7 +277,14 @@ def test_an_interrupt_passes_and_leaves_nothing(memory: ml.Memory, trip: ml.Scop
     assert parents(trip.store("Nothing more", creator="tool:calendar")) == set()
 
 
-def test_a_stream_that_is_dropped_does_not_keep_the_call_that_consumed_it(trip: ml.Scope) -> None:
+def frames_of(trip: ml.Scope) -> list[Frame]:
+    gc.collect()
+    core = trip._parts.core
+    return [frame for frame in gc.get_objects() if isinstance(frame, Frame) and frame.core is core]
+
+
+@pytest.mark.parametrize("how", ["returns", "fails", "is a stream"])
+def test_a_call_that_is_over_waits_for_no_stream_that_goes_on(trip: ml.Scope, how: str) -> None:
     kept: list[Any] = []
 
     @trip.track(creator="tool:guide")
@@ -285,16 +292,38 @@ def test_a_stream_that_is_dropped_does_not_keep_the_call_that_consumed_it(trip: 
         yield "Temples"
         yield "Gardens"
 
-    @trip.track(creator="tool:summary")
     def summary() -> str:
         kept.append(guide())
-        return str(next(kept[0]))
+        first = next(kept[0])
+        if how == "fails":
+            raise LookupError(first)
+        return str(first)
 
-    summary()
-    gc.collect()
-    waiting = [frame for frame in gc.get_objects() if isinstance(frame, Frame) and frame.unfinished]
-    assert waiting == []
-    assert parents(only(trip, "tool:summary")) == {only(trip, "tool:guide").ref}
+    def stream() -> Iterator[str]:
+        yield summary()
+
+    consume: Any = trip.track(creator="tool:summary")(stream if how == "is a stream" else summary)
+    try:
+        assert list(consume())
+    except LookupError:
+        assert how == "fails"
+    assert [frame for frame in frames_of(trip) if frame.unfinished] == []
+    assert len(by(trip, "tool:guide")) == 1
+
+
+def test_of_a_long_stream_the_latest_pieces_are_kept(trip: ml.Scope, echo: Any) -> None:
+    pieces = [f"Piece number {number}" for number in range(300)]
+
+    @trip.track(creator="tool:web")
+    def crawl() -> Iterator[str]:
+        yield from pieces
+
+    with trip.step("Read"):
+        list(crawl())
+        kept = [len(made.keys) for frame in frames_of(trip) if not frame.closed for made in frame.made]
+    assert max(kept) == 256
+    echo(pieces[-1])
+    assert argument_of(trip) == {only(trip, "tool:web").ref}
 
 
 def test_ten_thousand_calls_in_one_step_keep_no_more_than_the_latest() -> None:
@@ -305,7 +334,7 @@ def test_ten_thousand_calls_in_one_step_keep_no_more_than_the_latest() -> None:
         with trip.step("Plan"):
             for number in range(10_000):
                 say(goal, number)
-            gc.collect()
-            frames = [frame for frame in gc.get_objects() if isinstance(frame, Frame) and frame.core is memory._core]
-            assert [(len(frame.made), len(frame.inputs), len(frame.unfinished)) for frame in frames] == [(256, 0, 0)]
+            assert [(len(frame.made), len(frame.inputs), len(frame.unfinished)) for frame in frames_of(trip)] == [
+                (256, 0, 0)
+            ]
         assert [unit.content for unit in trip.list()] == ["See Kyoto", "Plan"]

@@ -201,6 +201,16 @@ def test_what_is_carried_is_called_alike() -> None:
     assert (carried(1, two=2), carried.__name__, carried.__doc__) == (3, "add", "Adds.")
 
 
+def test_what_is_carried_may_call_itself() -> None:
+    carried: Callable[[int], int]
+
+    def down(number: int) -> int:
+        return carried(number - 1) if number else 0
+
+    carried = ml.carry(down)
+    assert carried(3) == 0
+
+
 def test_nothing_is_carried_into_another_process() -> None:
     with pytest.raises(ml.CapabilityError, match=r"another process: send its ref.*depends_on"):
         ForkingPickler.dumps(ml.carry(len))

@@ -143,7 +143,8 @@ def test_a_tool_that_only_computes_is_left_out_once_it_is_registered_so(memory: 
     assert [unit.content for unit in trip.list()] == ["Kyoto"]
 
 
-def test_what_a_model_says_by_itself_is_always_written(trip: ml.Scope) -> None:
+def test_what_a_model_says_by_itself_is_always_written(memory: ml.Memory, trip: ml.Scope) -> None:
+    memory.register("agent:planner", level="TRUSTED")
     side = trip.acting_as("agent:planner")
     thinking(side)(side.get(trip.store("Kyoto")))
     assert len(by(trip, "reasoning")) == 1
