@@ -86,6 +86,11 @@ class ToolCall:
             return self.failed(bad)
         return None
 
+    @property
+    def authorized(self) -> bool:
+        """Whether it was permitted, as it was asked for, and runs."""
+        return self._begun is not None
+
     def _gated(self) -> bool:
         gate = self.conversation.recorder.gate
         if gate == "policy":

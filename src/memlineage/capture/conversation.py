@@ -51,6 +51,18 @@ class Conversation:
         self._since: dict[Ref, Unit] = {}
         self._frames: dict[Frame, None] = {}
 
+    def branch(self) -> Conversation:
+        """One that goes on from where this one is now, and leaves this one as it is: a history may be gone on from more
+        than once.
+        """
+        with self.lock:
+            branched = Conversation(self.recorder, self.thread, self.agent, None)
+            branched.exposure = self.exposure.copy()
+            branched.last, branched._chained = self.last, self._chained
+            branched._known, branched._steps = dict(self._known), dict(self._steps)
+            branched._since = dict(self._since)
+        return branched
+
     # Who speaks ------------------------------------------------------------------------------------------------
 
     @property
@@ -237,6 +249,11 @@ class Conversation:
         """The step that asked for a call."""
         with self.lock:
             return self._steps.get(call_id or "", self.last)
+
+    def knows(self, call_id: str) -> bool:
+        """Whether a step of it asked for this call."""
+        with self.lock:
+            return call_id in self._steps
 
     def answered(self, message: Message, unit: Unit, *, started_ns: int, failure: str | None = None) -> None:
         """A tool answered, and its answer was recorded."""

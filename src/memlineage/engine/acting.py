@@ -29,6 +29,13 @@ class Exposure:
         self._seen: dict[Ref, None] = {}
         self._ever: set[Ref] = set()
 
+    def copy(self) -> Exposure:
+        """What goes on from here by itself."""
+        copied = Exposure()
+        with self._lock:
+            copied._seen, copied._ever = dict(self._seen), set(self._ever)
+        return copied
+
     def show(self, refs: Iterable[Ref]) -> None:
         """These versions were put in front of the model."""
         shown = dict.fromkeys(refs)  # before the lock: whatever yields them may ask here
