@@ -4,4 +4,6 @@ from memlineage.errors import need_extra
 
 need_extra("openai-agents", "agents")
 
-__all__: list[str] = []
+from memlineage.capture.openai_agents_lineage import Lineage  # noqa: E402
+
+__all__ = ["Lineage"]

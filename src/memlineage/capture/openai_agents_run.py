@@ -1,0 +1,233 @@
+"""One run of an agent: which conversation it belongs to, what its model sees, and what is asked of its tools.
+
+A run is known by the context wrapper that the SDK makes for it; agents handed on to share it, sub-agents that a tool
+asks have their own. Which run it is that goes on here stands in a context variable, which the guarded agent sets in the
+task of each turn: the filter and the tools of the turn find it there.
+
+A conversation with a session or another name is found by that. One without is known again by the ids in the history
+that the program hands in; it then branches, since the same history may be gone on from more than once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from agents import Model, RunConfig
+from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
+
+from memlineage.capture.calls import ToolCall
+from memlineage.capture.conversation import Conversation, Turn
+from memlineage.capture.messages import Call
+from memlineage.capture.openai_agents_items import anchors, arguments_of, chain_of, messages_of, replied, with_withheld
+from memlineage.capture.recorder import Recorder, current_call
+from memlineage.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from agents import Agent, ModelResponse, RunContextWrapper
+    from agents.tool_context import ToolContext
+
+__all__ = ["PERMITTED", "RUN", "ContextFilter", "Known", "Permitted", "Run", "filtering"]
+
+_KNOWN: Final = 16_384
+
+RUN: ContextVar[Run | None] = ContextVar("memlineage_openai_agents_run", default=None)
+"""The run whose turn this is."""
+
+PERMITTED: ContextVar[Permitted | None] = ContextVar("memlineage_openai_agents_permitted", default=None)
+"""The tool call that was permitted in this task."""
+
+
+class Permitted:
+    """A tool call between being permitted and running. One that never comes to run (a hook failed, the run was
+    cancelled, a person has to approve it first) leaves nothing open.
+    """
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self._taken = False
+        task = asyncio.current_task()
+        if task is not None and call.authorized:
+            task.add_done_callback(lambda _: self._end())
+
+    def take(self) -> ToolCall | None:
+        """The call, once."""
+        taken, self._taken = self._taken, True
+        return None if taken else self.call
+
+    def _end(self) -> None:
+        if not self._taken:
+            self.call.abandoned()
+
+
+class Known:
+    """Conversations by the ids of what was said in them, as long as they are remembered here."""
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[str, Conversation] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, conversation: Conversation, ids: Iterable[str]) -> None:
+        """These ids were given in it."""
+        with self._lock:
+            for id in ids:
+                self._by_id.pop(id, None)
+                self._by_id[id] = conversation
+            while len(self._by_id) > _KNOWN:
+                self._by_id.popitem(last=False)
+
+    def branch(self, recorder: Recorder, ids: Iterable[str]) -> Conversation | None:
+        """What goes on from the conversation with the first of these ids that is known."""
+        with self._lock:
+            found = next((self._by_id[id] for id in ids if id in self._by_id), None)
+        return None if found is None or found.recorder is not recorder else found.branch()
+
+
+class Run:
+    """What the SDK's hooks of one run tell, told to the recorder."""
+
+    def __init__(self, wrapper: RunContextWrapper[Any], recorder: Recorder, known: Known) -> None:
+        self.recorder = recorder
+        self.turn: Turn | None = None
+        self._known = known
+        self._started_with = list(wrapper.turn_input)
+        self._within = current_call.get()
+        self._outer = RUN.get() if self._within is not None else None
+        self._filter: ContextFilter | None = None
+        self._conversation: Conversation | None = None
+        self._prompt_chain = ""
+
+    # Which conversation ----------------------------------------------------------------------------------------
+
+    def conversation(self, agent: str, by: ContextFilter | None, ids: Iterable[str] = ()) -> Conversation:
+        """Its conversation; what came in is heard when it is first asked for."""
+        if self._conversation is None:
+            self._filter = by
+            thread = None if by is None or self._is_inherited(by) else by.thread
+            opened = None
+            if thread is None:
+                earlier = [] if by is None or self._is_inherited(by) else by.earlier
+                opened = self._known.branch(self.recorder, [*earlier, *ids, *anchors(self._started_with)])
+            self._conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
+            named = self._conversation.thread is not None
+            self._conversation.heard([placed.message for placed in messages_of(self._started_with, named=named)])
+        return self._conversation
+
+    def _is_inherited(self, by: ContextFilter) -> bool:
+        """Sub-agents that a tool asks are given the filter of the caller's run; its thread is not theirs."""
+        return self._outer is not None and self._outer._filter is by
+
+    # The model -------------------------------------------------------------------------------------------------
+
+    def shown(
+        self,
+        items: list[Any],
+        raw: list[Any],
+        *,
+        agent: Agent[Any],
+        by: ContextFilter | None,
+        model: Any,
+        instructions: str | None,
+    ) -> dict[int, str]:  # fmt: skip
+        """A model is about to see these items; which of them must be withheld, and what stands there instead.
+
+        `raw` are those before a filter of the program's changed them: names of messages are made of these.
+        """
+        conversation = self.conversation(agent.name, by, anchors(items))
+        named = conversation.thread is not None
+        placed = messages_of(items, named=named)
+        self._prompt_chain = chain_of(raw)
+        self.turn = conversation.shown(
+            [one.message for one in placed], agent=agent.name, model=_name(model or agent.model),
+            instructions=instructions,
+        )  # fmt: skip
+        return {place: text for at, text in self.turn.redacted.items() for place in placed[at].places}
+
+    def said(self, response: ModelResponse) -> None:
+        """What it answered."""
+        turn, self.turn = self.turn, None
+        if turn is None or self._conversation is None:
+            return
+        named = self._conversation.thread is not None
+        brought, reply = replied(response.output, named=named, chain=self._prompt_chain)
+        self._conversation.see(brought)
+        turn.said(reply)
+        own = [response.response_id] if response.response_id else []
+        self._known.keep(self._conversation, [*own, *anchors(response.output)])
+
+    # Tools -----------------------------------------------------------------------------------------------------
+
+    def called(self, context: ToolContext[Any], name: str) -> ToolCall:
+        """A tool is about to be run."""
+        by = None if context.run_config is None else context.run_config.call_model_input_filter
+        agent = context.agent.name if context.agent is not None else self.recorder.agent
+        conversation = self.conversation(agent, by if isinstance(by, ContextFilter) else None, [context.tool_call_id])
+        call = Call(id=context.tool_call_id, name=name, arguments=arguments_of(context.tool_arguments))
+        return conversation.called(call, agent=agent)
+
+    def handed_on(self, name: str, arguments: str) -> ToolCall | None:
+        """An agent is about to hand on to another; the SDK does not say under which call."""
+        if self._conversation is None:
+            return None
+        last = self._conversation.last
+        asked = [] if last is None else (last.metadata or {}).get("calls", [])
+        id = next((call["id"] for call in asked if call["name"] == name), name)
+        return self._conversation.called(Call(id=id, name=name, arguments=arguments_of(arguments)))
+
+
+class ContextFilter:
+    """A filter of what models see, for `RunConfig(call_model_input_filter=…)`: what may not be relied on any more is
+    redacted. One that the program has of its own comes first.
+
+    Attributes:
+        thread: the name of the conversation, if it has one.
+        earlier: ids of what it goes on from, if the program gave any.
+    """
+
+    def __init__(
+        self, first: CallModelInputFilter | None, *, thread: str | None, model: Any, earlier: Iterable[str] = ()
+    ) -> None:
+        self.thread = thread
+        self.earlier = tuple(earlier)
+        self._first = first
+        self._model = model
+
+    async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
+        """What the model may see of this."""
+        given, raw = data.model_data, list(data.model_data.input)
+        if self._first is not None:
+            answer = self._first(data)
+            given = await answer if inspect.isawaitable(answer) else answer
+        run = RUN.get()
+        if run is None or not getattr(data.agent, "_lineage_guards", False):
+            raise InvalidInputError(
+                f"the agent {data.agent.name!r} is not guarded, so its tools are not; run lineage.agent(agent) instead"
+            )
+        withheld = run.shown(
+            given.input, raw, agent=data.agent, by=self, model=self._model, instructions=given.instructions
+        )  # fmt: skip
+        if not withheld:
+            return given
+        return ModelInputData(input=with_withheld(given.input, withheld), instructions=given.instructions)
+
+
+def filtering(base: RunConfig | None, *, thread: str | None, earlier: Iterable[str] = ()) -> RunConfig:
+    """A run configuration like that one, whose filter redacts."""
+    base = base or RunConfig()
+    first = base.call_model_input_filter
+    if isinstance(first, ContextFilter):
+        thread = thread or first.thread
+        first = first._first
+    own = ContextFilter(first, thread=thread or base.group_id, model=base.model, earlier=earlier)
+    return dataclasses.replace(base, call_model_input_filter=own)
+
+
+def _name(model: str | Model | None) -> str | None:
+    named = model if isinstance(model, str) else getattr(model, "model", None)
+    return named if isinstance(named, str) else None
