@@ -266,6 +266,39 @@ def test_an_exception_raised_from_another_keeps_what_both_knew(trip: ml.Scope) -
     assert parents(only(trip, "tool:summary")) == {unit.ref for unit in by(trip, "tool:web")}
 
 
+def test_a_render_that_fails_is_a_call_that_fails(trip: ml.Scope) -> None:
+    page = web(trip)
+    notes = trip.track(creator="tool:notes", render=lambda said: str(int(said)))(lambda: page())
+
+    @trip.track(creator="tool:summary")
+    def summary() -> str:
+        try:
+            return notes()
+        except ValueError as error:
+            return f"No number: {error}"
+
+    summary()
+    assert parents(only(trip, "tool:summary")) == {only(trip, "tool:web").ref}
+
+
+def test_a_result_that_is_refused_counts_for_who_catches_that(memory: ml.Memory, trip: ml.Scope) -> None:
+    page = web(trip)
+
+    @trip.track(creator="tool:notes", render=lambda said: said * 200_000)
+    def notes() -> str:
+        return page()
+
+    @trip.track(creator="tool:summary")
+    def summary() -> str:
+        try:
+            return notes()
+        except ml.QuotaError as error:
+            return f"Too long: {error}"
+
+    summary()
+    assert parents(only(trip, "tool:summary")) == {only(trip, "tool:web").ref}
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_an_interrupt_passes_and_leaves_nothing(memory: ml.Memory, trip: ml.Scope, error: Any) -> None:
     @trip.track(creator="tool:web")

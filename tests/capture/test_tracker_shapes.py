@@ -227,6 +227,33 @@ def test_a_generator_that_is_awaited_first_is_followed_to_its_end(trip: ml.Scope
     assert only(trip, "tool:guide").content == "Temples"
 
 
+def test_what_is_used_while_a_result_is_awaited_or_consumed_is_a_parent(trip: ml.Scope) -> None:
+    page = web(trip)
+
+    async def later() -> str:
+        return f"In short: {page()}"
+
+    def pieces() -> Iterator[str]:
+        yield f"In short: {page()}"
+
+    async def pieces_later() -> AsyncIterator[str]:
+        yield f"In short: {page()}"
+
+    async def pieces_awaited() -> AsyncIterator[str]:
+        return pieces_later()
+
+    async def all_of_awaited() -> str:
+        return "".join([part async for part in await track(pieces_awaited)()])
+
+    track: Any = trip.track(creator="tool:summary")
+    for function in (later, pieces, pieces_later):
+        outcome(track(lambda function=function: function())())
+    asyncio.run(all_of_awaited())
+    pages = [{unit.ref} for unit in by(trip, "tool:web")]
+    assert len(pages) == 4
+    assert [parents(unit) for unit in by(trip, "tool:summary")] == pages
+
+
 def test_a_function_tracked_twice_is_two_calls_one_in_the_other(trip: ml.Scope) -> None:
     inner = trip.track(creator="tool:inner")(lambda: "Temples")
     assert trip.track(creator="tool:outer", render=lambda said: f"{said}!")(inner)() == "Temples"

@@ -121,16 +121,15 @@ class TrackedCall:
             self._pass_on()
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
-        """The frame of a function that runs once, from start to end."""
+    def running(self) -> Iterator[None]:
+        """The frame of a function. It ends where the function fails; where it returns, once the result is there."""
         try:
             with self:
                 yield
         except BaseException:
+            self.frame.close()
             self.frame.release()
             raise
-        finally:
-            self.frame.close()
 
     def came(self, text: Any, *values: Any) -> Mapping[Ref, Wall]:
         """A result, and these values as what was returned: written, unless it is left out. Returns what the values
@@ -141,7 +140,11 @@ class TrackedCall:
             known = self._pass_on()
             remember_as(self.core, values, known)
             return known
-        unit = self.wrote(text, *values)
+        try:
+            unit = self.wrote(text, *values)
+        except BaseException:
+            self._pass_on()  # refused, so the caller has to do with an exception here as well
+            raise
         return {unit.ref: unit.wall}
 
     def wrote(self, text: Any, *values: Any) -> Unit:

@@ -80,7 +80,7 @@ def tracked(scope: Scope, function: Callable[P, R], manner: Manner, aside: Aside
 
         async def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
             mine = await aside(lambda: calls.begun(args, kwargs))
-            with mine.whole():
+            with mine.running():
                 result: Any = await cast("Any", function)(*args, **kwargs)
             return await calls.gave_async(mine, result)
 
@@ -93,7 +93,7 @@ def tracked(scope: Scope, function: Callable[P, R], manner: Manner, aside: Aside
 
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
             mine = calls.begun(args, kwargs)
-            with mine.whole():
+            with mine.running():
                 result = function(*args, **kwargs)
             return calls.gave(mine, result)
 
@@ -160,13 +160,18 @@ class _Calls:
         return result
 
     async def _awaited(self, mine: TrackedCall, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        with mine.whole():
+        with mine.running():
             result = await coroutine
         return await self.gave_async(mine, result)
 
     def _came(self, mine: TrackedCall, result: Any) -> None:
-        mine.came(text_of(self._manner.render, result), result)
-        mine.frame.release()
+        with mine.running():
+            text = text_of(self._manner.render, result)
+        mine.frame.close()
+        try:
+            mine.came(text, result)
+        finally:
+            mine.frame.release()
 
 
 def _whole(function: Any) -> Any:
