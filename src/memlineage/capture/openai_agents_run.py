@@ -109,15 +109,23 @@ class Run:
         """Its conversation; what came in is heard when it is first asked for."""
         if self._conversation is None:
             self._filter = by
-            thread = None if by is None or self._is_inherited(by) else by.thread
-            opened = None
-            if thread is None:
-                earlier = [] if by is None or self._is_inherited(by) else by.earlier
-                opened = self._known.branch(self.recorder, [*earlier, *ids, *anchors(self._started_with)])
-            self._conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
-            named = self._conversation.thread is not None
-            self._conversation.heard([placed.message for placed in messages_of(self._started_with, named=named)])
+            own = None if by is None or self._is_inherited(by) else by
+            self._conversation = self._open(agent, own, ids)
         return self._conversation
+
+    def _open(self, agent: str, by: ContextFilter | None, ids: Iterable[str]) -> Conversation:
+        thread = None if by is None else by.thread
+        before = anchors(self._started_with)
+        resumed = opened = None
+        if thread is None:  # answers that it was not started with are its own: it goes on where it was interrupted
+            resumed = self._known.branch(self.recorder, [id for id in ids if id not in before])
+            earlier = () if by is None else by.earlier
+            opened = resumed or self._known.branch(self.recorder, [*earlier, *before])
+        conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
+        if resumed is None:
+            named = conversation.thread is not None
+            conversation.heard([placed.message for placed in messages_of(self._started_with, named=named)])
+        return conversation
 
     def _is_inherited(self, by: ContextFilter) -> bool:
         """Sub-agents that a tool asks are given the filter of the caller's run; its thread is not theirs."""
