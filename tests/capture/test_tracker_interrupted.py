@@ -14,6 +14,8 @@ from tests.capture.lineages import ARGUMENT, argument_of, by, only, parents, web
 from tests.support import nothing_written, open_memory
 
 import memlineage as ml
+from memlineage.capture.messages import Message, Reply
+from memlineage.capture.recorder import Recorder
 from memlineage.engine.frames import Frame
 
 
@@ -268,7 +270,7 @@ def test_an_exception_raised_from_another_keeps_what_both_knew(trip: ml.Scope) -
 
 def test_a_render_that_fails_is_a_call_that_fails(trip: ml.Scope) -> None:
     page = web(trip)
-    notes = trip.track(creator="tool:notes", render=lambda said: str(int(said)))(lambda: page())
+    notes = trip.track(creator="tool:notes", render=lambda said: str(int(said)))(page)
 
     @trip.track(creator="tool:summary")
     def summary() -> str:
@@ -371,3 +373,20 @@ def test_ten_thousand_calls_in_one_step_keep_no_more_than_the_latest() -> None:
                 (256, 0, 0)
             ]
         assert [unit.content for unit in trip.list()] == ["See Kyoto", "Plan"]
+
+
+def test_a_conversation_keeps_none_of_the_calls_that_ran_it(trip: ml.Scope) -> None:
+    conversation = Recorder(trip, agent="planner").conversation("one thread")
+
+    @trip.track(creator="tool:desk")
+    def turn(number: int) -> str:
+        asked = [Message(role="user", text=f"Question {number}", id=f"question {number}")]
+        conversation.heard(asked)
+        conversation.shown(asked).said(Reply(text=f"Answer {number}", id=f"answer {number}"))
+        return f"Answered {number}"
+
+    for number in range(20):
+        turn(number)
+    answers = [{unit.ref} for unit in by(trip, "agent:planner")]
+    assert [parents(unit) for unit in by(trip, "tool:desk")] == answers
+    assert frames_of(trip) == []

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from memlineage.capture.calls import ToolCall
 from memlineage.capture.messages import Call, Message, Reply, clean, kept_calls, spelled_calls
@@ -49,7 +50,7 @@ class Conversation:
         self._steps: dict[str, Unit] = {}
         self._chained: Ref | None = None
         self._since: dict[Ref, Unit] = {}
-        self._frames: dict[Frame, None] = {}
+        self._frames: WeakSet[Frame] = WeakSet()  # it may outlive what ran it
 
     def branch(self) -> Conversation:
         """One that goes on from where this one is now, and leaves this one as it is: a history may be gone on from more
@@ -99,7 +100,7 @@ class Conversation:
         core = self.scope._parts.core
         frame = self.within.frame if self.within is not None else around(core)
         if frame is not None:
-            self._frames[frame] = None
+            self._frames.add(frame)
             frame.unfinished[self] = None
         if self.within is None:
             goals = implied_parents(core, self.scope._acting.scope)
