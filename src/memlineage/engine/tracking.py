@@ -123,13 +123,15 @@ class TrackedCall:
     @contextmanager
     def running(self) -> Iterator[None]:
         """The frame of a function. It ends where the function fails; where it returns, once the result is there."""
+        returned = False
         try:
             with self:
                 yield
-        except BaseException:
-            self.frame.close()
-            self.frame.release()
-            raise
+            returned = True
+        finally:
+            if not returned:
+                self.frame.close()
+                self.frame.release()
 
     def came(self, text: Any, *values: Any) -> Mapping[Ref, Wall]:
         """A result, and these values as what was returned: written, unless it is left out. Returns what the values
@@ -140,11 +142,12 @@ class TrackedCall:
             known = self._pass_on()
             remember_as(self.core, values, known)
             return known
+        unit: Unit | None = None
         try:
             unit = self.wrote(text, *values)
-        except BaseException:
-            self._pass_on()  # refused, so the caller has to do with an exception here as well
-            raise
+        finally:
+            if unit is None:  # it was refused, and whoever called has to do with an exception here as well
+                self._pass_on()
         return {unit.ref: unit.wall}
 
     def wrote(self, text: Any, *values: Any) -> Unit:
