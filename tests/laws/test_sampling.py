@@ -2,7 +2,7 @@
 
 Random programs of nested and chained calls run twice, once with every call written and once with a sample. Units are
 the same one by its text. Among those that are in both, each has the same ancestors, and after any of the roots is
-invalidated, retracted or restored, the same status and the same integrity.
+invalidated, retracted, restored, endorsed or replaced, the same status and the same integrity.
 """
 
 from __future__ import annotations
@@ -148,6 +148,11 @@ def states(program: list[Call], share: float) -> list[dict[str, tuple[set[str], 
                 act(root)
                 found.append(run.state())
             run.trip.endorse(root, reason="checked")
+            found.append(run.state())
+        memory.register("tool:feed", level="UNTRUSTED")
+        found.append(run.state())
+        for root in run.roots:
+            run.trip.update(root, f"{root.content} something else", creator="user:alice")
             found.append(run.state())
         return found
 
