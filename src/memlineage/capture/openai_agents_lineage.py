@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents import Agent, AgentHooks, RunConfig, Runner, Tool
 from agents.run_context import RunContextWrapper
+from agents.run_state import RunState
 
-from memlineage.capture.openai_agents_run import RUN, Known, Run, filtering
+from memlineage.capture.openai_agents_run import RUN, Known, Run, filtering, interrupted_in
 from memlineage.capture.openai_agents_tools import check_gateable, guarded_handoff, guarded_tool
 from memlineage.capture.recorder import Recorders, Source
 from memlineage.errors import InvalidInputError
@@ -25,7 +26,6 @@ from memlineage.errors import InvalidInputError
 if TYPE_CHECKING:
     from agents import Handoff, ModelResponse, RunResult, RunResultStreaming, TResponseInputItem
     from agents.run_config import RunOptions
-    from agents.run_state import RunState
     from typing_extensions import Unpack
 
     Given = str | list[TResponseInputItem] | RunState[Any]
@@ -101,7 +101,7 @@ class Lineage:
         agent, options = self._prepared(starting_agent, input, options)
         return Runner.run_streamed(agent, input, **options)
 
-    def _prepared(self, agent: Agent[Any], input: Any, options: Any) -> tuple[Agent[Any], Any]:
+    def _prepared(self, agent: Agent[Any], input: Given, options: Any) -> tuple[Agent[Any], Any]:
         session, config = options.get("session"), options.get("run_config")
         if isinstance(config, dict):
             config = RunConfig(**config)
@@ -110,8 +110,9 @@ class Lineage:
         context = options.get("context")
         if isinstance(context, RunContextWrapper):
             self._runs.pop(context, None)  # it served another run
-        given = {**options, "run_config": filtering(config, thread=thread, earlier=earlier)}
-        return self.agent(agent), given
+        interrupted = interrupted_in(input) if isinstance(input, RunState) else []
+        config = filtering(config, thread=thread, earlier=earlier, interrupted=interrupted)
+        return self.agent(agent), {**options, "run_config": config}
 
     # Guarding --------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from agents import Model, RunConfig
+from agents import ItemHelpers, Model, RunConfig
+from agents.items import ToolApprovalItem
 from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 
 from memlineage.capture.calls import ToolCall
@@ -31,9 +32,10 @@ from memlineage.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from agents import Agent, ModelResponse, RunContextWrapper
+    from agents.run_state import RunState
     from agents.tool_context import ToolContext
 
-__all__ = ["PERMITTED", "RUN", "ContextFilter", "Known", "Permitted", "Run", "filtering"]
+__all__ = ["PERMITTED", "RUN", "ContextFilter", "Known", "Permitted", "Run", "filtering", "interrupted_in"]
 
 _KNOWN: Final = 16_384
 
@@ -123,8 +125,11 @@ class Run:
             opened = resumed or self._known.branch(self.recorder, [*earlier, *before])
         conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
         if resumed is None:
-            named = conversation.thread is not None
-            conversation.heard([placed.message for placed in messages_of(self._started_with, named=named)])
+            interrupted = [] if by is None else list(by.interrupted)
+            placed = messages_of(interrupted or self._started_with, named=conversation.thread is not None)
+            conversation.heard([one.message for one in placed])
+            if interrupted:
+                conversation.see([one.message for one in placed])
         return conversation
 
     def _is_inherited(self, by: ContextFilter) -> bool:
@@ -196,12 +201,20 @@ class ContextFilter:
     Attributes:
         thread: the name of the conversation, if it has one.
         earlier: ids of what it goes on from, if the program gave any.
+        interrupted: all that was said in the run that goes on, where it was interrupted.
     """
 
     def __init__(
-        self, first: CallModelInputFilter | None, *, thread: str | None, model: Any, earlier: Iterable[str] = ()
+        self,
+        first: CallModelInputFilter | None,
+        *,
+        thread: str | None,
+        model: Any,
+        earlier: Iterable[str] = (),
+        interrupted: Iterable[Any] = (),
     ) -> None:
         self.thread = thread
+        self.interrupted = tuple(interrupted)
         self.earlier = tuple(earlier)
         self._first = first
         self._model = model
@@ -225,14 +238,20 @@ class ContextFilter:
         return ModelInputData(input=with_withheld(given.input, withheld), instructions=given.instructions)
 
 
-def filtering(base: RunConfig | None, *, thread: str | None, earlier: Iterable[str] = ()) -> RunConfig:
+def interrupted_in(state: RunState[Any]) -> list[Any]:
+    """What was said in a run up to where it was interrupted."""
+    made = [item.to_input_item() for item in state._generated_items if not isinstance(item, ToolApprovalItem)]
+    return [*ItemHelpers.input_to_new_input_list(state._original_input), *made]
+
+
+def filtering(base: RunConfig | None, *, thread: str | None, **about: Any) -> RunConfig:
     """A run configuration like that one, whose filter redacts."""
     base = base or RunConfig()
     first = base.call_model_input_filter
     if isinstance(first, ContextFilter):
         thread = thread or first.thread
         first = first._first
-    own = ContextFilter(first, thread=thread or base.group_id, model=base.model, earlier=earlier)
+    own = ContextFilter(first, thread=thread or base.group_id, model=base.model, **about)
     return dataclasses.replace(base, call_model_input_filter=own)
 
 
