@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -44,11 +44,12 @@ def expert(trip: travel.Trip) -> Agent[Any]:
     )
 
 
-def planner(trip: travel.Trip | None = None) -> Agent[Any]:
-    trip = trip or travel.Trip()
+def planner(*, asking: Mapping[str, Any] | None = None, **options: Any) -> Agent[Any]:
+    """The agent of the travel task; `asking` is how it asks its sub-agent."""
+    trip = travel.Trip()
     ask = expert(trip).as_tool(
         "ask_weather", "Ask about the weather", parameters=Question,
-        input_builder=lambda given: given["params"]["question"],
+        input_builder=lambda given: given["params"]["question"], **(asking or {}),
     )  # fmt: skip
     return scripted(
         travel.PLANNER,
@@ -56,4 +57,5 @@ def planner(trip: travel.Trip | None = None) -> Agent[Any]:
         says(travel.AGAIN, *travel.SECOND_CALLS),
         says(travel.ANSWER),
         tools=[function_tool(trip.search_flights), function_tool(trip.search_hotels), ask],
+        **options,
     )

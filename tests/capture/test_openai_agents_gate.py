@@ -214,6 +214,15 @@ class Order(BaseModel):
     pay_to: str
 
 
+def test_a_plain_agent_that_is_handed_on_to_is_gated_as_well() -> None:
+    asking = {"tool": "transfer_to_booker", "approval": "always"}
+    policy = {**HANDING_ON, "rules": [{"name": "ask-first", "sensitive_action": asking}]}
+    with ml.Memory.open(":memory:", policies=[policy]) as memory:
+        clerk = scripted("clerk", says("", ("call_h", "transfer_to_booker", {})), handoffs=[scripted("booker")])
+        with pytest.raises(ml.PolicyViolationError, match="transfer_to_booker awaits approval"):
+            run(memory.scope(user="alice"), clerk)
+
+
 @pytest.mark.parametrize(("pay_to", "went"), [("ANA", True), ("EVIL", False)])
 def test_a_handoff_that_policy_refuses_ends_the_run(pay_to: str, went: bool) -> None:
     with ml.Memory.open(":memory:", policies=[HANDING_ON]) as memory:

@@ -12,6 +12,8 @@ from its model, its run fails.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents import Agent, AgentHooks, RunConfig, Runner, Tool
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     Given = str | list[TResponseInputItem] | RunState[Any]
+    Made = Mapping[int, tuple[Agent[Any], Agent[Any]]]
 
 __all__ = ["Lineage"]
 
@@ -68,7 +71,7 @@ class Lineage:
         Raises:
             InvalidInputError: it is no agent, or another `Lineage` guards it already.
         """
-        return self._guard(agent, {})
+        return Copies(self).of(agent)
 
     def run_config(self, base: RunConfig | None = None, *, thread: str | None = None) -> RunConfig:
         """A run configuration like that one, whose filter redacts what may not be relied on any more.
@@ -102,37 +105,17 @@ class Lineage:
         return Runner.run_streamed(agent, input, **options)
 
     def _prepared(self, agent: Agent[Any], input: Given, options: Any) -> tuple[Agent[Any], Any]:
-        session, config = options.get("session"), options.get("run_config")
+        config = options.get("run_config")
         if isinstance(config, dict):
             config = RunConfig(**config)
-        thread = options.get("conversation_id") or getattr(session, "session_id", None)
+        session, thread = options.get("session"), options.get("conversation_id")
         earlier = [id for id in (options.get("previous_response_id"),) if id]
         context = options.get("context")
         if isinstance(context, RunContextWrapper):
             self._runs.pop(context, None)  # it served another run
         interrupted = interrupted_in(input) if isinstance(input, RunState) else []
-        config = filtering(config, thread=thread, earlier=earlier, interrupted=interrupted)
+        config = filtering(config, thread=thread, session=session, earlier=earlier, interrupted=interrupted)
         return self.agent(agent), {**options, "run_config": config}
-
-    # Guarding --------------------------------------------------------------------------------------------------
-
-    def _guard(self, agent: Agent[Any], done: dict[int, Agent[Any]]) -> Agent[Any]:
-        """`done` are the copies of this graph: agents hand on to one another in circles."""
-        if not isinstance(agent, Agent):
-            raise InvalidInputError(f"agent={agent!r:.80} is no Agent of the OpenAI Agents SDK")
-        by = getattr(agent, "_lineage", None)
-        if by is self:
-            return agent
-        if by is not None:
-            raise InvalidInputError(f"the agent {agent.name!r} is guarded by another Lineage; give its original")
-        if id(agent) not in done:
-            copied = done[id(agent)] = object.__new__(self._class_for(type(agent)))
-            own = {key: value for key, value in vars(agent).items() if not key.startswith("_")}
-            copied.__dict__.update(own | {"tools": list(agent.tools), "handoffs": list(agent.handoffs)})
-            copied.__dict__["_lineage_done"] = done
-            assert copied.tools is not agent.tools  # whoever is asked or handed on to is copied now, too
-            assert copied.handoffs is not agent.handoffs
-        return done[id(agent)]
 
     def _class_for(self, kind: type[Any]) -> type[Any]:
         if kind not in self._classes:
@@ -148,22 +131,59 @@ class Lineage:
         return run
 
 
+class Copies:
+    """The guarded copies of agents that belong together: they hand on to one another in circles."""
+
+    def __init__(self, lineage: Lineage, made: Made = MappingProxyType({})) -> None:
+        self.lineage = lineage
+        self._made = dict(made)
+
+    def of(self, agent: Agent[Any]) -> Agent[Any]:
+        """The copy of an agent, and of whomever it asks or hands on to."""
+        if not isinstance(agent, Agent):
+            raise InvalidInputError(f"agent={agent!r:.80} is no Agent of the OpenAI Agents SDK")
+        by = getattr(agent, "_lineage", None)
+        if by is self.lineage:
+            return agent
+        if by is not None:
+            raise InvalidInputError(f"the agent {agent.name!r} is guarded by another Lineage; give its original")
+        if id(agent) not in self._made:
+            copied: Agent[Any] = object.__new__(self.lineage._class_for(type(agent)))
+            self._made[id(agent)] = agent, copied
+            copied.__dict__.update({key: value for key, value in vars(agent).items() if not key.startswith("_")})
+            copied.__dict__["_lineage_copies"] = self
+            copied.__dict__["tools"] = self.of_tools(agent.tools)
+            copied.__dict__["handoffs"] = self.of_handoffs(agent.handoffs)
+        return self._made[id(agent)][1]
+
+    def once(self, agent: Agent[Any]) -> Agent[Any]:
+        """The copy of an agent that was made on the way, and may never come again."""
+        return Copies(self.lineage, self._made).of(agent)
+
+    def of_tools(self, tools: Sequence[Tool]) -> list[Tool]:
+        """Guarded tools."""
+        return [guarded_tool(tool, self.of, self.lineage.run_config) for tool in tools]
+
+    def of_handoffs(self, handoffs: Sequence[Agent[Any] | Handoff[Any, Any]]) -> list[Handoff[Any, Any]]:
+        """Guarded handoffs."""
+        return [guarded_handoff(one, self.of, self.once) for one in handoffs]
+
+
 class Guarded:
     """What a guarded agent has beside what it is: whatever is put into it comes out guarded."""
 
     _lineage: ClassVar[Lineage]
     _lineage_guards: ClassVar[bool] = True
-    _lineage_done: dict[int, Agent[Any]]
 
-    def _copy_of(self, agent: Agent[Any]) -> Agent[Any]:
-        return self._lineage._guard(agent, self.__dict__.setdefault("_lineage_done", {}))
+    def _copies(self) -> Copies:
+        known = self.__dict__.get("_lineage_copies")
+        return known if isinstance(known, Copies) else Copies(self._lineage)
 
     @property
     def tools(self) -> list[Tool]:
         """The agent's tools."""
         given: list[Tool] = self.__dict__.get("tools", [])
-        guarded = [guarded_tool(tool, self._copy_of, self._lineage.run_config) for tool in given]
-        return _kept(self, "tools", given, guarded)
+        return _kept(self, "tools", given, self._copies().of_tools(given))
 
     @tools.setter
     def tools(self, tools: list[Tool]) -> None:
@@ -173,7 +193,7 @@ class Guarded:
     def handoffs(self) -> list[Agent[Any] | Handoff[Any, Any]]:
         """What the agent hands on to."""
         given: list[Agent[Any] | Handoff[Any, Any]] = self.__dict__.get("handoffs", [])
-        return _kept(self, "handoffs", given, [guarded_handoff(one, self._copy_of) for one in given])
+        return _kept(self, "handoffs", given, self._copies().of_handoffs(given))
 
     @handoffs.setter
     def handoffs(self, handoffs: list[Agent[Any] | Handoff[Any, Any]]) -> None:
@@ -196,7 +216,7 @@ class Guarded:
         run = self._lineage._at(run_context)
         RUN.set(run)
         tools: list[Tool] = await super().get_all_tools(run_context)  # type: ignore[misc]
-        tools = [guarded_tool(tool, self._copy_of, self._lineage.run_config) for tool in tools]
+        tools = self._copies().of_tools(tools)
         for tool in tools:
             check_gateable(tool, run)
         return tools

@@ -31,7 +31,7 @@ from memlineage.capture.recorder import Recorder, current_call
 from memlineage.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from agents import Agent, ModelResponse, RunContextWrapper
+    from agents import Agent, ModelResponse, RunContextWrapper, Session
     from agents.run_state import RunState
     from agents.tool_context import ToolContext
 
@@ -199,7 +199,6 @@ class ContextFilter:
     redacted. One that the program has of its own comes first.
 
     Attributes:
-        thread: the name of the conversation, if it has one.
         earlier: ids of what it goes on from, if the program gave any.
         interrupted: all that was said in the run that goes on, where it was interrupted.
     """
@@ -210,14 +209,24 @@ class ContextFilter:
         *,
         thread: str | None,
         model: Any,
+        session: Session | None = None,
         earlier: Iterable[str] = (),
         interrupted: Iterable[Any] = (),
     ) -> None:
-        self.thread = thread
+        self._thread = thread
+        self._session = session
         self.interrupted = tuple(interrupted)
         self.earlier = tuple(earlier)
         self._first = first
         self._model = model
+
+    @property
+    def thread(self) -> str | None:
+        """The name of the conversation, if it has one. Some sessions have one only once they were asked for it."""
+        try:
+            return self._session.session_id if self._session is not None else self._thread
+        except ValueError:
+            return self._thread
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
         """What the model may see of this."""
@@ -249,7 +258,7 @@ def filtering(base: RunConfig | None, *, thread: str | None, **about: Any) -> Ru
     base = base or RunConfig()
     first = base.call_model_input_filter
     if isinstance(first, ContextFilter):
-        thread = thread or first.thread
+        thread = thread or first._thread
         first = first._first
     own = ContextFilter(first, thread=thread or base.group_id, model=base.model, **about)
     return dataclasses.replace(base, call_model_input_filter=own)

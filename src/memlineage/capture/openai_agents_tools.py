@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from agents import CustomTool, FunctionTool, Handoff, ItemHelpers, RunConfig, Tool
+from agents import CustomTool, FunctionTool, Handoff, ItemHelpers, RunConfig, Tool, handoff
 from agents.tool_context import ToolContext
 from agents.tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData
 
@@ -178,12 +178,16 @@ def _told(context: Any, result: Any) -> str:
 # What hands on -------------------------------------------------------------------------------------------------
 
 
-def guarded_handoff(given: Agent[Any] | Handoff[Any, Any], guard: GuardAgent) -> Agent[Any] | Handoff[Any, Any]:
+def guarded_handoff(
+    given: Agent[Any] | Handoff[Any, Any], guard: GuardAgent, guard_once: GuardAgent
+) -> Handoff[Any, Any]:
     """A copy of a handoff that hands on to guarded agents only. It is gated like a tool; but a model cannot be told no
     here, so a refusal ends the run.
+
+    `guard_once` is for an agent that is made by the handoff itself, each time anew.
     """
     if not isinstance(given, Handoff):
-        return guard(given)
+        given = handoff(guard(given))
     if is_guarded(given):
         return given
     copied, invoke = copy.copy(given), given.on_invoke_handoff
@@ -195,7 +199,7 @@ def guarded_handoff(given: Agent[Any] | Handoff[Any, Any], guard: GuardAgent) ->
         if refused is not None:
             raise PolicyViolationError(None, refused)
         with _Telling(call):
-            agent = guard(await invoke(context, arguments))
+            agent = guard_once(await invoke(context, arguments))
         if call is not None:
             call.returned(given.get_transfer_message(agent))
         return agent
