@@ -84,7 +84,7 @@ def replied(items: Iterable[Any], *, named: bool = False, chain: str = _START) -
 
 def chain_of(items: Iterable[Any]) -> str:
     """What the name of a message that comes after these is made of."""
-    read = messages_of(items)
+    read = messages_of(items, named=True)
     return read[-1].chain if read else _START
 
 
@@ -155,11 +155,13 @@ class _Reader:
 
     def _add(self, message: Message, places: tuple[int, ...]) -> None:
         asked = ",".join(call.id for call in message.calls)
-        made = "\x1f".join((self._chain, message.role, message.text, asked))
-        derived = hashlib.sha256(made.encode("utf-8", "replace")).hexdigest()[:24]
-        self._chain = asked or message.call_id or message.id or derived
-        if self._named and message.id is None and message.role in {"user", "assistant"}:
-            message = msgspec.structs.replace(message, id=derived)
+        known = asked or message.call_id or message.id
+        if self._named:
+            made = "\x1f".join((self._chain, message.role, message.text, asked))
+            derived = hashlib.sha256(made.encode("utf-8", "replace")).hexdigest()[:24]
+            if message.id is None and message.role in {"user", "assistant"}:
+                message = msgspec.structs.replace(message, id=derived)
+            self._chain = known or derived
         self._found.append(Placed(message, places, self._chain))
 
 

@@ -155,7 +155,7 @@ class Run:
         conversation = self.conversation(agent.name, by, anchors(items))
         named = conversation.thread is not None
         placed = messages_of(items, named=named)
-        self._prompt_chain = chain_of(raw)
+        self._prompt_chain = chain_of(raw) if named else ""
         self.turn = conversation.shown(
             [one.message for one in placed], agent=agent.name, model=_name(model or agent.model),
             instructions=instructions,
