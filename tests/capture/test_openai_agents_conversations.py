@@ -226,6 +226,22 @@ def test_a_history_that_was_retold_on_the_way_is_no_users_word(trip: ml.Scope) -
     assert users == ["user:alice: What did it cost?"]
 
 
+def test_a_sub_agent_with_a_session_of_its_own_goes_on_in_it(trip: ml.Scope) -> None:
+    session = SQLiteSession("s2")
+    expert = scripted("expert", says("Rain."), says("Sun."))
+    ask = expert.as_tool("ask", "Ask", session=session)
+    first, second = (("call_1", "ask", {"input": "Friday?"}), ("call_2", "ask", {"input": "Sunday?"}))
+    agent = scripted("planner", says("", first), says("", second), says("Done."), tools=[ask])
+    asyncio.run(Lineage(trip).run(agent, "Go"))
+    session.close()
+    rain, sun = trip.list(filter={"creator": "agent:expert"})
+    [sunday] = [unit for unit in trip.list() if unit.content == "Sunday?"]
+    assert [line for line in said(trip) if line.endswith("?")] == ["agent:planner: Friday?", "agent:planner: Sunday?"]
+    assert {(edge.role.label, edge.parent) for edge in sun.lineage.dependencies} == {
+        ("depends", sunday.ref), ("exposed", rain.ref),
+    }  # fmt: skip
+
+
 def test_one_agent_serves_many_users_at_once(memory: ml.Memory) -> None:
     lineage = Lineage(lambda run: memory.scope(user=run.context.user))
 

@@ -22,7 +22,7 @@ from memlineage.model.unit import Unit
 if TYPE_CHECKING:
     from memlineage.capture.attribution import Attributor
 
-__all__ = ["Conversation", "Turn"]
+__all__ = ["Conversation", "Turn", "branched"]
 
 
 class Conversation:
@@ -51,18 +51,6 @@ class Conversation:
         self._chained: Ref | None = None
         self._since: dict[Ref, Unit] = {}
         self._frames: WeakSet[Frame] = WeakSet()  # it may outlive what ran it
-
-    def branch(self) -> Conversation:
-        """One that goes on from where this one is now, and leaves this one as it is: a history may be gone on from more
-        than once.
-        """
-        with self.lock:
-            branched = Conversation(self.recorder, self.thread, self.agent, None)
-            branched.exposure = self.exposure.copy()
-            branched.last, branched._chained = self.last, self._chained
-            branched._known, branched._steps = dict(self._known), dict(self._steps)
-            branched._since = dict(self._since)
-        return branched
 
     # Who speaks ------------------------------------------------------------------------------------------------
 
@@ -177,7 +165,7 @@ class Conversation:
         started = time.time_ns()
         if message.role == "tool":
             name = message.name or "unnamed"
-            call = ToolCall(self, Call(id=message.call_id or "", name=name), self.step_of(message.call_id))
+            call = ToolCall(self, Call(id=message.call_id or "", name=name), self._step_of(message.call_id))
             unit = call.overheard(message)
         elif message.role == "assistant":
             agent = message.name or self.agent
@@ -244,9 +232,9 @@ class Conversation:
 
     def called(self, call: Call, *, agent: str | None = None) -> ToolCall:
         """A tool is about to be run: for the step that asked under this id, or else for the newest."""
-        return ToolCall(self, call, self.step_of(call.id), agent=agent)
+        return ToolCall(self, call, self._step_of(call.id), agent=agent)
 
-    def step_of(self, call_id: str | None) -> Unit | None:
+    def _step_of(self, call_id: str | None) -> Unit | None:
         """The step that asked for a call."""
         with self.lock:
             return self._steps.get(call_id or "", self.last)
@@ -300,6 +288,20 @@ class Conversation:
                 ended_ns=time.time_ns(), **about,
             )  # fmt: skip
             self.recorder.tell(recorded)
+
+
+def branched(conversation: Conversation, within: ToolCall | None) -> Conversation:
+    """One that goes on from where that one is now, and leaves it as it is: histories may be gone on from twice.
+
+    `within` is the tool call in which it goes on.
+    """
+    with conversation.lock:
+        made = Conversation(conversation.recorder, conversation.thread, conversation.agent, within)
+        made.exposure = conversation.exposure.copy()
+        made.last, made._chained = conversation.last, conversation._chained
+        made._known, made._steps = dict(conversation._known), dict(conversation._steps)
+        made._since = dict(conversation._since)
+    return made
 
 
 class Turn:

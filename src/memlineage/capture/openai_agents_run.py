@@ -24,7 +24,7 @@ from agents.items import ToolApprovalItem
 from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 
 from memlineage.capture.calls import ToolCall
-from memlineage.capture.conversation import Conversation, Turn
+from memlineage.capture.conversation import Conversation, Turn, branched
 from memlineage.capture.messages import Call
 from memlineage.capture.openai_agents_items import anchors, arguments_of, chain_of, messages_of, replied, with_withheld
 from memlineage.capture.recorder import Recorder, current_call
@@ -84,11 +84,11 @@ class Known:
             while len(self._by_id) > _KNOWN:
                 self._by_id.popitem(last=False)
 
-    def branch(self, recorder: Recorder, ids: Iterable[str]) -> Conversation | None:
+    def branch(self, recorder: Recorder, ids: Iterable[str], within: ToolCall | None) -> Conversation | None:
         """What goes on from the conversation with the first of these ids that is known."""
         with self._lock:
             found = next((self._by_id[id] for id in ids if id in self._by_id), None)
-        return None if found is None or found.recorder is not recorder else found.branch()
+        return None if found is None or found.recorder is not recorder else branched(found, within)
 
 
 class Run:
@@ -120,9 +120,9 @@ class Run:
         before = anchors(self._started_with)
         resumed = opened = None
         if thread is None:  # answers that it was not started with are its own: it goes on where it was interrupted
-            resumed = self._known.branch(self.recorder, [id for id in ids if id not in before])
+            resumed = self._known.branch(self.recorder, [id for id in ids if id not in before], self._within)
             earlier = () if by is None else by.earlier
-            opened = resumed or self._known.branch(self.recorder, [*earlier, *before])
+            opened = resumed or self._known.branch(self.recorder, [*earlier, *before], self._within)
         conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
         if resumed is None:
             interrupted = [] if by is None else list(by.interrupted)
