@@ -12,6 +12,7 @@ import pytest
 from agents import (
     Agent,
     RunConfig,
+    RunContextWrapper,
     Runner,
     SQLiteSession,
     function_tool,
@@ -180,7 +181,7 @@ def test_a_run_that_waits_for_approval_goes_on_in_another_process(tmp_path: Path
             result = await lineage.run(agent, travel.WANTED, run_config=RunConfig(group_id="chat 7"))
             return result.to_state().to_string()
 
-    async def go_on(kept: str) -> list[str]:
+    async def go_on(kept: str) -> tuple[list[str], set[tuple[str, str]]]:
         with ml.Memory.open(tmp_path / "m.db") as memory:
             trip = memory.scope(user="alice")
             lineage = Lineage(trip)
@@ -189,9 +190,13 @@ def test_a_run_that_waits_for_approval_goes_on_in_another_process(tmp_path: Path
             for interruption in state.get_interruptions():
                 state.approve(interruption)
             await lineage.run(agent, state, run_config=RunConfig(group_id="chat 7"))
-            return said(trip)
+            [booked] = trip.list(filter={"creator": "tool:book_flight"})
+            contents = {unit.ref: unit.content for unit in trip.list()}
+            return said(trip), {(edge.role.label, contents[edge.parent]) for edge in booked.lineage.dependencies}
 
-    assert asyncio.run(go_on(asyncio.run(ask()))) == [
+    lines, grounds = asyncio.run(go_on(asyncio.run(ask())))
+    assert grounds == {("argument", "Calls book_flight [call_good]")}
+    assert lines == [
         f"user:alice: {travel.WANTED}", "agent:clerk: Calls book_flight [call_good]",
         f"tool:book_flight: {travel.BOOKED}",
         "agent:clerk: Done.",
@@ -289,6 +294,16 @@ def test_fifty_runs_of_one_agent_do_not_mix(trip: ml.Scope) -> None:
         }
         for n in range(50)
     }  # fmt: skip
+
+
+def test_a_context_wrapper_that_serves_two_runs_makes_two_conversations(trip: ml.Scope) -> None:
+    async def talk() -> None:
+        lineage, wrapper = Lineage(trip), RunContextWrapper(context=None)
+        await lineage.run(scripted("planner", says("To Kyoto.")), "Where to?", context=wrapper)
+        await lineage.run(scripted("planner", says("In May.")), "And when?", context=wrapper)
+
+    asyncio.run(talk())
+    assert edges(trip) == {**TALK, "In May.": [("depends", "And when?")]}
 
 
 def test_a_step_around_the_run_is_what_the_run_is_for(trip: ml.Scope) -> None:

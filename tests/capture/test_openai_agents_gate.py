@@ -385,6 +385,12 @@ def test_an_agent_that_another_lineage_guards_is_refused(memory: ml.Memory) -> N
 
 
 def test_the_filter_refuses_an_agent_that_is_not_guarded(trip: ml.Scope) -> None:
-    agent = scripted("clerk", says("Done."))
+    agent, lineage = scripted("clerk", says("Done.")), Lineage(trip)
+
+    async def one_after_the_other() -> None:
+        await lineage.run(scripted("guarded", says("Done.")), "Hello")
+        await Runner.run(agent, "Hello", run_config=lineage.run_config())
+
     with pytest.raises(ml.InvalidInputError, match="'clerk' is not guarded"):
-        asyncio.run(Runner.run(agent, "Hello", run_config=Lineage(trip).run_config()))
+        asyncio.run(one_after_the_other())
+    assert prompts(agent) == []
