@@ -100,16 +100,17 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path, says: Any) -> None
     assert asyncio.run(one("And when?", "In May.")) == TALK
 
 
-def test_saying_the_same_again_is_another_message(trip: ml.Scope) -> None:
+@pytest.mark.parametrize("says", [says, fake], ids=["with ids", "without ids"])
+def test_saying_the_same_again_is_another_message(trip: ml.Scope, says: Any) -> None:
     async def talk() -> None:
         lineage, session = Lineage(trip), SQLiteSession("s1")
-        agent = scripted("planner", says("Sure?"), says("Really?"), says("Fine."))
+        agent = scripted("planner", says("Sure?"), says("Sure?"), says("Fine."))
         for _ in range(3):
             await lineage.run(agent, "yes", session=session)
         session.close()
 
     asyncio.run(talk())
-    assert [line.split(": ")[1] for line in said(trip)] == ["yes", "Sure?", "yes", "Really?", "yes", "Fine."]
+    assert [line.split(": ")[1] for line in said(trip)] == ["yes", "Sure?", "yes", "Sure?", "yes", "Fine."]
 
 
 def test_a_history_that_the_program_hands_in_is_recognised(trip: ml.Scope) -> None:

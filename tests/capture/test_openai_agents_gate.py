@@ -13,6 +13,7 @@ from agents import (
     AgentHooks,
     CustomTool,
     FunctionTool,
+    HostedMCPTool,
     RunConfig,
     RunHooks,
     Runner,
@@ -27,6 +28,7 @@ from agents import (
 from agents.mcp import MCPServer
 from agents.testing import ScriptedModel
 from openai.types.responses import ResponseCustomToolCall
+from openai.types.responses.response_output_item import McpCall
 from pydantic import BaseModel
 from tests.capture import travel
 from tests.capture.openai_agents_scripts import prompts, says, scripted
@@ -302,6 +304,17 @@ def test_a_tool_that_the_provider_runs_cannot_be_gated_and_says_so(trip: ml.Scop
     with pytest.raises(ml.InvalidInputError, match="web_search does not run as a function tool and cannot be gated"):
         run(Recorder(trip, gate=gate), agent)
     assert prompts(agent) == []
+
+
+def test_a_run_does_not_go_on_from_what_a_provider_ran_behind_policys_back(trip: ml.Scope) -> None:
+    ran = McpCall(
+        id="mcp_1", type="mcp_call", name="book_flight", server_label="bookings", output=travel.BOOKED,
+        arguments='{"flight": "NH203", "pay_to": "EVIL"}',
+    )  # fmt: skip
+    server = HostedMCPTool({"type": "mcp", "server_label": "bookings", "server_url": "x.example"})  # type: ignore[typeddict-item]
+    with pytest.raises(ml.InvalidInputError, match="ran 'book_flight' itself, which had to be authorized first"):
+        run(trip, scripted("clerk", [ran, *says("Done.")], tools=[server]))
+    assert [unit.content for unit in trip.list(filter={"creator": "tool:book_flight"})] == [travel.BOOKED]
 
 
 def test_a_function_tool_of_the_programs_own_making_is_gated(trip: ml.Scope) -> None:

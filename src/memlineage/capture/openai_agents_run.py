@@ -28,6 +28,7 @@ from memlineage.capture.conversation import Conversation, Turn, branched
 from memlineage.capture.messages import Call
 from memlineage.capture.openai_agents_items import anchors, arguments_of, chain_of, messages_of, replied, with_withheld
 from memlineage.capture.recorder import Recorder, current_call
+from memlineage.engine.capturing import concerned
 from memlineage.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from agents.run_state import RunState
     from agents.tool_context import ToolContext
 
-__all__ = ["PERMITTED", "RUN", "ContextFilter", "Known", "Permitted", "Run", "filtering", "interrupted_in"]
+__all__ = ["PERMITTED", "RUN", "ContextFilter", "Known", "Permitted", "Run", "filtering", "interrupted_in", "is_gated"]
 
 _KNOWN: Final = 16_384
 
@@ -171,6 +172,7 @@ class Run:
         brought, reply = replied(response.output, named=named, chain=self._prompt_chain)
         self._conversation.see(brought)
         turn.said(reply)
+        check_not_run([message.name or "" for message in brought], self.recorder)
         own = [response.response_id] if response.response_id else []
         self._known.keep(self._conversation, [*own, *anchors(response.output)])
 
@@ -192,6 +194,28 @@ class Run:
         asked = [] if last is None else (last.metadata or {}).get("calls", [])
         id = next((call["id"] for call in asked if call["name"] == name), name)
         return self._conversation.called(Call(id=id, name=name, arguments=arguments_of(arguments)))
+
+
+def is_gated(recorder: Recorder, tool: str) -> bool:
+    """Whether calls of this tool must be authorized before they run."""
+    gate = recorder.gate
+    if gate == "policy":
+        return concerned(recorder.scope, tool)
+    return gate == "all" if isinstance(gate, str) else tool in gate
+
+
+def check_not_run(tools: Iterable[str], recorder: Recorder) -> None:
+    """A provider that ran what had to be authorized first did so behind our back: the run must not go on from there.
+
+    Raises:
+        InvalidInputError: one of these had to be.
+    """
+    for tool in tools:
+        if is_gated(recorder, tool):
+            raise InvalidInputError(
+                f"the provider of the model ran {tool!r} itself, which had to be authorized first; take it from the"
+                " agent, or out of the gate"
+            )
 
 
 class ContextFilter:

@@ -22,8 +22,7 @@ from agents.tool_context import ToolContext
 from agents.tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData
 
 from memlineage.capture.messages import text_of
-from memlineage.capture.openai_agents_run import PERMITTED, RUN, Permitted, Run
-from memlineage.engine.capturing import concerned
+from memlineage.capture.openai_agents_run import PERMITTED, RUN, Permitted, Run, is_gated
 from memlineage.errors import InvalidInputError, PolicyViolationError
 
 if TYPE_CHECKING:
@@ -224,9 +223,7 @@ def check_gateable(tool: Tool, run: Run) -> None:
     """
     if isinstance(tool, FunctionTool | CustomTool):
         return
-    gate, scope = run.recorder.gate, run.recorder.scope
-    gated = concerned(scope, tool.name) if gate == "policy" else gate == "all" or tool.name in gate
-    if gated:
+    if is_gated(run.recorder, tool.name):
         raise InvalidInputError(
             f"{tool.name} does not run as a function tool and cannot be gated, which the recorder or policy demands;"
             " take it from the agent, or out of the gate"
