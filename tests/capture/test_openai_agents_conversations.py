@@ -104,13 +104,13 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path, says: Any) -> None
 def test_saying_the_same_again_is_another_message(trip: ml.Scope, says: Any) -> None:
     async def talk() -> None:
         lineage, session = Lineage(trip), SQLiteSession("s1")
-        agent = scripted("planner", says("Sure?"), says("Sure?"), says("Fine."))
+        agent = scripted("planner", says("Sure?"), says("Really?"), says("Fine."))
         for _ in range(3):
             await lineage.run(agent, "yes", session=session)
         session.close()
 
     asyncio.run(talk())
-    assert [line.split(": ")[1] for line in said(trip)] == ["yes", "Sure?", "yes", "Sure?", "yes", "Fine."]
+    assert [line.split(": ")[1] for line in said(trip)] == ["yes", "Sure?", "yes", "Really?", "yes", "Fine."]
 
 
 def test_a_history_that_the_program_hands_in_is_recognised(trip: ml.Scope) -> None:
