@@ -17,6 +17,7 @@ from agents import (
     RunConfig,
     RunHooks,
     Runner,
+    SQLiteSession,
     ToolExecutionConfig,
     ToolGuardrailFunctionOutput,
     WebSearchTool,
@@ -121,6 +122,36 @@ def test_what_a_person_approved_is_asked_for_all_the_same(trip: ml.Scope) -> Non
     creators = [unit.creator for unit in trip.list(filter={"kind": "message"})]
     assert (desk.booked, creators.count("user:alice")) == ([("NH203", "ANA")], 1)
     assert outputs(original)["call_bad"].startswith("book_flight was refused and did not run")
+
+
+@pytest.mark.parametrize("session", [None, SQLiteSession], ids=["alone", "in a session"])
+def test_a_sub_agent_that_waits_for_approval_has_not_answered_yet(trip: ml.Scope, session: Any) -> None:
+    desk = travel.Desk()
+    lineage = Lineage(trip)
+    book = function_tool(desk.book_flight, needs_approval=True)
+    booker = scripted(
+        "booker", says("", travel.POISONED_CALL), says("", travel.HONEST_CALL), says("So be it."), tools=[book]
+    )
+    ask = ("call_ask", "ask_booker", {"input": "Please " + travel.WANTED})
+    tools = [booker.as_tool("ask_booker", "Book")]
+    agent = lineage.agent(scripted("clerk", says("", ask), says("Done."), tools=tools))
+    kept = session and session("s1")
+
+    async def approve_everything() -> None:
+        result = await lineage.run(agent, travel.WANTED, session=kept)
+        while result.interruptions:
+            state = result.to_state()
+            for asked in result.interruptions:
+                state.approve(asked)
+            result = await lineage.run(agent, state, session=kept)
+
+    asyncio.run(approve_everything())
+    if kept:
+        kept.close()
+    [answer] = trip.list(filter={"creator": "tool:ask_booker"})
+    said = {edge.role.label: trip.get(edge.parent).content for edge in answer.lineage.dependencies}
+    assert (desk.booked, len(list(trip.list()))) == ([("NH203", "ANA")], 10)
+    assert said == {"argument": "Calls ask_booker [call_ask]", "depends": "So be it."}
 
 
 def test_a_call_that_is_asked_for_before_it_is_approved_leaves_nothing_open(trip: ml.Scope) -> None:

@@ -125,12 +125,14 @@ class Run:
             earlier = () if by is None else by.earlier
             opened = resumed or self._known.branch(self.recorder, [*earlier, *before], self._within)
         conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
-        if resumed is None:
-            interrupted = [] if by is None else list(by.interrupted)
-            placed = messages_of(interrupted or self._started_with, named=conversation.thread is not None)
-            conversation.heard([one.message for one in placed])
-            if interrupted:
-                conversation.see([one.message for one in placed])
+        if resumed is not None:
+            conversation.heard([])  # nothing came in
+            return conversation
+        interrupted = [] if by is None else list(by.interrupted)
+        placed = messages_of(interrupted or self._started_with, named=conversation.thread is not None)
+        conversation.heard([one.message for one in placed])
+        if interrupted:
+            conversation.see([one.message for one in placed])
         return conversation
 
     def _is_inherited(self, by: ContextFilter) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from agents import CustomTool, FunctionTool, Handoff, ItemHelpers, RunConfig, Tool, handoff
+from agents.agent_tool_state import get_agent_tool_state_scope, peek_agent_tool_run_result
 from agents.tool_context import ToolContext
 from agents.tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData
 
@@ -140,10 +141,21 @@ def _captured(inner: Invoke, name: str) -> Invoke:
             return call
         with _Telling(call), call.inside():
             result = await inner(context, arguments)
+        if _waits(context):
+            call.abandoned()
+            return result
         instead = call.returned(_told(context, result), result)
         return result if instead is None else instead
 
     return invoke
+
+
+def _waits(context: Any) -> bool:
+    """Whether the agent that the tool asked waits for a person's approval: then this is no answer yet."""
+    if not isinstance(context, ToolContext) or context.tool_call is None:
+        return False
+    asked = peek_agent_tool_run_result(context.tool_call, scope_id=get_agent_tool_state_scope(context))
+    return bool(getattr(asked, "interruptions", None))
 
 
 class _Telling:
