@@ -140,6 +140,31 @@ def test_a_history_may_be_gone_on_from_twice(trip: ml.Scope) -> None:
     assert edges(trip) == TALK | by_train
 
 
+def test_ids_that_another_conversation_has_too_do_not_mix_them(trip: ml.Scope) -> None:
+    """Some providers count their calls from the start again."""
+
+    async def talk() -> None:
+        lineage = Lineage(trip)
+
+        def looking(found: str, *more: Any) -> Agent[Any]:
+            @function_tool
+            def look() -> str:
+                return found
+
+            return scripted("planner", says("", ("call_0", "look", {})), *more, tools=[look])
+
+        agent = looking("Kyoto", fake("To Kyoto."), fake("As I said."))
+        first = await lineage.run(agent, "Where to?")
+        await lineage.run(looking("Rome", fake("To Rome.")), "And Bob?")
+        await lineage.run(agent, [*first.to_input_list(), {"role": "user", "content": "Sure?"}])
+
+    asyncio.run(talk())
+    [answer] = [unit for unit in trip.list() if unit.content == "As I said."]
+    reached = {unit.content for unit in trip.trace(answer).units}
+    assert {"Kyoto", "To Kyoto."} <= reached
+    assert not {"Rome", "To Rome."} & reached
+
+
 def test_what_a_provider_keeps_goes_on_by_the_id_of_its_answer(trip: ml.Scope) -> None:
     async def talk() -> None:
         lineage = Lineage(trip)

@@ -290,12 +290,16 @@ class Conversation:
             self.recorder.tell(recorded)
 
 
-def branched(conversation: Conversation, within: ToolCall | None) -> Conversation:
+def branched(
+    conversation: Conversation, within: ToolCall | None, after: Message | None = None
+) -> Conversation | None:  # fmt: skip
     """One that goes on from where that one is now, and leaves it as it is: histories may be gone on from twice.
 
-    `within` is the tool call in which it goes on.
+    `within` is the tool call in which it goes on. None where `after` was never said in it: ids are not always unique.
     """
     with conversation.lock:
+        if after is not None and conversation._find(after, history=True) is None:
+            return None
         made = Conversation(conversation.recorder, conversation.thread, conversation.agent, within)
         made.exposure = conversation.exposure.copy()
         made.last, made._chained = conversation.last, conversation._chained

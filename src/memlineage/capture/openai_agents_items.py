@@ -20,7 +20,7 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 
 from memlineage.capture.messages import Call, Message, Reply, text_of
 
-__all__ = ["Placed", "anchors", "arguments_of", "chain_of", "messages_of", "replied", "with_withheld"]
+__all__ = ["Placed", "anchors", "arguments_of", "chain_of", "last_answer", "messages_of", "replied", "with_withheld"]
 
 Item = Mapping[str, Any]
 
@@ -95,6 +95,12 @@ def anchors(items: Iterable[Any]) -> list[str]:
         is_answer = item.get("role") == "assistant" or item.get("type") in _ASKED
         found += [str(item[key]) for key in ("id", "call_id") if is_answer and _real(item.get(key))]
     return found[::-1]
+
+
+def last_answer(items: Iterable[Any]) -> Message | None:
+    """The newest message of a model in a history."""
+    read = [placed.message for placed in messages_of(items) if placed.message.role == "assistant"]
+    return read[-1] if read else None
 
 
 class _Reader:

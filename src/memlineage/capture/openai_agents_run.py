@@ -25,8 +25,16 @@ from agents.run_config import CallModelData, CallModelInputFilter, ModelInputDat
 
 from memlineage.capture.calls import ToolCall
 from memlineage.capture.conversation import Conversation, Turn, branched
-from memlineage.capture.messages import Call
-from memlineage.capture.openai_agents_items import anchors, arguments_of, chain_of, messages_of, replied, with_withheld
+from memlineage.capture.messages import Call, Message
+from memlineage.capture.openai_agents_items import (
+    anchors,
+    arguments_of,
+    chain_of,
+    last_answer,
+    messages_of,
+    replied,
+    with_withheld,
+)
 from memlineage.capture.recorder import Recorder, current_call
 from memlineage.engine.capturing import concerned
 from memlineage.errors import InvalidInputError
@@ -85,11 +93,13 @@ class Known:
             while len(self._by_id) > _KNOWN:
                 self._by_id.popitem(last=False)
 
-    def branch(self, recorder: Recorder, ids: Iterable[str], within: ToolCall | None) -> Conversation | None:
-        """What goes on from the conversation with the first of these ids that is known."""
+    def branch(
+        self, recorder: Recorder, ids: Iterable[str], within: ToolCall | None, after: Message | None = None
+    ) -> Conversation | None:  # fmt: skip
+        """What goes on from the conversation with the first of these ids that is known, if `after` was said in it."""
         with self._lock:
             found = next((self._by_id[id] for id in ids if id in self._by_id), None)
-        return None if found is None or found.recorder is not recorder else branched(found, within)
+        return None if found is None or found.recorder is not recorder else branched(found, within, after)
 
 
 class Run:
@@ -118,22 +128,32 @@ class Run:
 
     def _open(self, agent: str, by: ContextFilter | None, ids: Iterable[str]) -> Conversation:
         thread = None if by is None else by.thread
-        before = anchors(self._started_with)
+        interrupted = [] if by is None else list(by.interrupted)
         resumed = opened = None
-        if thread is None:  # answers that it was not started with are its own: it goes on where it was interrupted
-            resumed = self._known.branch(self.recorder, [id for id in ids if id not in before], self._within)
-            earlier = () if by is None else by.earlier
-            opened = resumed or self._known.branch(self.recorder, [*earlier, *before], self._within)
+        if thread is None:
+            resumed = self._resumed(ids, interrupted)
+            opened = resumed or self._earlier(() if by is None else by.earlier)
         conversation = opened or self.recorder.conversation(thread, agent=agent, within=self._within)
         if resumed is not None:
             conversation.heard([])  # nothing came in
             return conversation
-        interrupted = [] if by is None else list(by.interrupted)
         placed = messages_of(interrupted or self._started_with, named=conversation.thread is not None)
         conversation.heard([one.message for one in placed])
         if interrupted:
             conversation.see([one.message for one in placed])
         return conversation
+
+    def _resumed(self, ids: Iterable[str], interrupted: list[Any]) -> Conversation | None:
+        """Answers that it was not started with are its own: it goes on where it was interrupted."""
+        before = set(anchors(self._started_with))
+        own = [id for id in ids if id not in before]
+        return self._known.branch(self.recorder, own, self._within, last_answer(interrupted))
+
+    def _earlier(self, ids: Iterable[str]) -> Conversation | None:
+        """It goes on from the answer of a provider, or from a history that the program hands in."""
+        known = self._known.branch(self.recorder, ids, self._within)
+        started = self._started_with
+        return known or self._known.branch(self.recorder, anchors(started), self._within, last_answer(started))
 
     def _is_inherited(self, by: ContextFilter) -> bool:
         """Sub-agents that a tool asks are given the filter of the caller's run; its thread is not theirs."""
