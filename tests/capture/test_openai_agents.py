@@ -204,11 +204,15 @@ def test_a_tool_made_of_a_guarded_agent_is_captured(trip: ml.Scope) -> None:
 
 def test_a_guarded_agent_is_of_its_own_kind_still(trip: ml.Scope) -> None:
     class Mine(Agent[Any]):
-        def greet(self) -> str:
-            return f"I am {self.name}"
+        _mood = "well"
 
-    guarded = Lineage(trip).agent(Mine(name="planner"))
-    assert (isinstance(guarded, Mine), guarded.greet()) == (True, "I am planner")  # type: ignore[attr-defined]
+        def greet(self) -> str:
+            return f"I am {self.name}, {self._mood}"
+
+    agent = Mine(name="planner")
+    agent._mood = "tired"
+    guarded = Lineage(trip).agent(agent)
+    assert (isinstance(guarded, Mine), guarded.greet()) == (True, "I am planner, tired")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("given", [None, "planner", object()])

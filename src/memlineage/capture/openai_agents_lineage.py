@@ -150,7 +150,7 @@ class Copies:
         if id(agent) not in self._made:
             copied: Agent[Any] = object.__new__(self.lineage._class_for(type(agent)))
             self._made[id(agent)] = agent, copied
-            copied.__dict__.update({key: value for key, value in vars(agent).items() if not key.startswith("_")})
+            copied.__dict__.update(vars(agent))
             copied.__dict__["_lineage_copies"] = self
             copied.__dict__["tools"] = self.of_tools(agent.tools)
             copied.__dict__["handoffs"] = self.of_handoffs(agent.handoffs)
