@@ -1,7 +1,10 @@
-"""LangChain agents: capture, context filter and action gate in one middleware (extra `langchain`)."""
+"""LangChain and LangGraph agents: captured, filtered and gated (extra `langchain`)."""
 
 from memlineage.errors import need_extra
 
 need_extra("langchain", "langchain", "langgraph")
 
-__all__: list[str] = []
+from memlineage.capture.langchain_callback import Capturing, LineageCallback, capture  # noqa: E402
+from memlineage.capture.langchain_middleware import LineageMiddleware  # noqa: E402
+
+__all__ = ["Capturing", "LineageCallback", "LineageMiddleware", "capture"]

@@ -177,6 +177,19 @@ def test_a_tool_that_runs_in_another_process_answers_the_step_that_asked(tmp_pat
     }
 
 
+def test_the_same_words_said_again_rest_on_what_is_known_by_then(trip: ml.Scope) -> None:
+    agent = Agent(Recorder(trip).conversation(agent="planner"))
+    agent.hear(user("Look twice"))
+    for number in range(2):
+        agent.say("", (f"call_{number}", "look", {}))
+        agent.use((f"call_{number}", "look", {}), lambda number=number: f"result {number}")
+        agent.say("Done.")
+    _, second = trip.list(filter={"creator": "tool:look"})
+    trip.invalidate(second, reason="stale")
+    said = [[unit.content for unit in trip.list(status=status)] for status in ("active", "contaminated")]
+    assert [contents.count("Done.") for contents in said] == [1, 1]
+
+
 def test_a_failed_try_is_recorded_and_the_model_goes_by_what_it_saw(trip: ml.Scope) -> None:
     agent = Agent(Recorder(trip).conversation(agent="planner"))
     agent.hear(user("Find a room"))

@@ -12,7 +12,7 @@ from weakref import WeakSet
 from memlineage.capture.calls import ToolCall
 from memlineage.capture.messages import Call, Message, Reply, clean, kept_calls, spelled_calls
 from memlineage.capture.recorder import Recorded, Recorder, current_call
-from memlineage.engine.capturing import Exposure, judged, limit_of, permitted, voice
+from memlineage.engine.capturing import Exposure, judged, limit_of, permitted, recorded, voice
 from memlineage.engine.frames import Frame, apart, around, implied_parents
 from memlineage.engine.scope import Scope
 from memlineage.model.content import MAX_NAME
@@ -267,8 +267,9 @@ class Conversation:
         text = clean(text, limit_of(scope), instead)
         named = None if id is None else clean(id, MAX_NAME, "unnamed")
         key = self.key_of("message", id, text, creator or scope.actor)
+        options |= {"creator": creator, "creator_id": named, "kind": "message", "idempotency_key": key}
         with apart():
-            return scope.store(text, creator=creator, creator_id=named, kind="message", idempotency_key=key, **options)
+            return recorded(scope, text, options)
 
     def _remember(self, message: Message, ref: Ref) -> None:
         for key in _keys(message):

@@ -21,7 +21,7 @@ from memlineage.model.ids import Ref
 from memlineage.model.unit import Role, Unit
 from memlineage.policy import Decision
 
-__all__ = ["CapturedCall", "Exposure", "begin", "concerned", "judged", "limit_of", "permitted", "voice"]
+__all__ = ["CapturedCall", "Exposure", "begin", "concerned", "judged", "limit_of", "permitted", "recorded", "voice"]
 
 
 def voice(scope: Scope, agent: str, exposure: Exposure | None, *, tool: str | None = None) -> Scope:
@@ -70,6 +70,13 @@ def judged(scope: Scope, refs: Collection[Ref], *, critical: bool = False) -> di
                 parts.enforcement.record(snapshot.now_us, decision, asked)
             found[numbers[n]] = (unit, decision)
     return found
+
+
+def recorded(scope: Scope, text: str, options: Mapping[str, Any]) -> Unit:
+    """Something that was said. Whoever says again what he was shown says it anew, on what he knows by then: what is
+    recorded is never taken for an echo.
+    """
+    return scope._parts.writing.store(scope._acting, [scope._draft(text, options)], reserved=True)[0]
 
 
 def concerned(scope: Scope, tool: str) -> bool:
