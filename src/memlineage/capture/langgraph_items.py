@@ -33,7 +33,7 @@ MARK: Final = "langgraph"
 
 Index = Literal[False] | list[str] | None
 _GONE: Final = frozenset({CauseKind.RETRACTED, CauseKind.ERASED})
-_COMPARED: Final[dict[str, Callable[[float, float], bool]]] = {
+_COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "$gt": lambda value, wanted: value > wanted,
     "$gte": lambda value, wanted: value >= wanted,
     "$lt": lambda value, wanted: value < wanted,
@@ -181,8 +181,8 @@ def _check_wanted(wanted: Any) -> None:
     for operator, value in wanted.items():
         if operator not in _OPERATORS:
             raise InvalidInputError(f"filter operator {operator!r:.80} is unknown; use one of {', '.join(_OPERATORS)}")
-        if operator in _COMPARED and _number(value) is None:
-            raise InvalidInputError(f"filter {operator} compares numbers, and {value!r:.80} is none")
+        if operator in _COMPARED and not isinstance(value, str) and _number(value) is None:
+            raise InvalidInputError(f"filter {operator} compares numbers, or texts, and {value!r:.80} is none")
 
 
 def matches(value: Any, wanted: Any) -> bool:
@@ -200,15 +200,18 @@ def matches(value: Any, wanted: Any) -> bool:
 def _compares(value: Any, operator: str, operand: Any) -> bool:
     if operator in ("$eq", "$ne"):
         return bool(value == operand) is (operator == "$eq")
-    number, wanted = _number(value), _number(operand)
-    return number is not None and wanted is not None and _COMPARED[operator](number, wanted)
+    wanted = _number(operand)
+    if wanted is None:  # a text such as a date: texts are compared with it
+        return isinstance(value, str) and _COMPARED[operator](value, operand)
+    number = _number(value)
+    return number is not None and _COMPARED[operator](number, wanted)
 
 
 def _number(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
         return None
 

@@ -4,13 +4,15 @@ It answers as LangGraph's own stores do, name by name. What differs is what make
 
 - What may not be relied on any more (found wrong, held back by policy, expired) is not returned, and is counted.
 - What a model reads counts as seen by it, and what it puts hangs on that; it cannot write over what the user said.
+- Inside of a run nobody is the user: an agent reads and puts, whatever the scope (`langgraph_voices`).
 - Deleting retracts and destroys nothing; `created_at` survives putting again.
-- Values are JSON. A comparison with what is no number does not match, where `InMemoryStore` raises.
+- Values are JSON, and a key is not blank. What is no number matches no comparison with one, where `InMemoryStore`
+  raises; texts are compared with a text, such as a date.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -20,6 +22,7 @@ from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, Op, PutOp, 
 from memlineage.capture.langgraph_items import is_gone
 from memlineage.capture.langgraph_likeness import Likeness
 from memlineage.capture.langgraph_reads import Answering, Question, named_so
+from memlineage.capture.langgraph_voices import Given, Voices
 from memlineage.capture.langgraph_writes import prolong, put_all
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.results import Withheld
@@ -27,6 +30,7 @@ from memlineage.engine.scope import Scope
 from memlineage.engine.workers import Workers
 from memlineage.errors import InvalidInputError
 from memlineage.model.ids import Ref
+from memlineage.model.principal import parse_principal
 from memlineage.model.state import Status
 from memlineage.model.unit import Unit
 from memlineage.recall.embedding import embed_query
@@ -40,18 +44,20 @@ _noting: ContextVar[tuple[tuple[BaseStore, list[Withheld]], ...]] = ContextVar("
 
 
 class LineageStore(BaseStore):
-    """A LangGraph store over one scope. Safe to share between threads and tasks.
+    """A LangGraph store over one scope, or over that of each run. Safe to share between threads and tasks.
 
-    Give agents one over a scope on the model's side, `LineageStore(scope.acting_as("agent:planner"))`: what is put
-    through it is the agent's. What is put through a store over the host's scope is the user's own word, or that of
-    `creator`.
+    graph.compile(store=LineageStore(memory.scope(user="alice")))
+
+    What your program puts outside of any run is the user's own word, or that of `creator`. What is put inside of one is
+    the agent's, and hangs on what it was shown: give the store the same `Recorder` as the middleware or the callback
+    that captures the run.
     """
 
     supports_ttl = True
 
     def __init__(
         self,
-        scope: Scope | AsyncScope | Callable[[], Scope],
+        source: Given,
         *,
         creator: str | None = None,
         fields: Sequence[str] | None = None,
@@ -60,17 +66,21 @@ class LineageStore(BaseStore):
         """A store.
 
         Args:
-            scope: whose memory, as whom; or what tells the scope of the moment.
-            creator: who says what is put; the scope's own principal if left out.
+            source: a scope or a `Recorder`; or a function that gives one of these for a run, from LangGraph's runtime
+                (`lambda runtime: memory.scope(user=runtime.context.user)`), where one graph serves many users. Outside
+                of any run it is given None.
+            creator: who says what is put: a tool, or something external; outside of runs whoever else that may be.
             fields: paths into values that are searched by meaning, as in LangGraph's index; the whole value if left
                 out. The vectors are by the memory's own embedder.
             ttl: `default_ttl` in minutes, `refresh_on_read`. What has expired is never returned, and stays on record.
+                What one wrote lives longer for being read by the same one, not by others.
+
+        Raises:
+            InvalidInputError: the source is none of these, or the creator no principal.
         """
-        if not isinstance(scope, Scope | AsyncScope) and not callable(scope):
-            raise InvalidInputError(f"scope={scope!r:.80} is not a Scope; memory.scope(user=…) makes one")
-        self._given = scope._scope if isinstance(scope, AsyncScope) else scope
-        self._workers = scope._workers if isinstance(scope, AsyncScope) else Workers()
-        self._creator = creator
+        self._source = source
+        self._workers = source._workers if isinstance(source, AsyncScope) else Workers()
+        self._voices = Voices(source, None if creator is None else parse_principal(creator))
         self._likeness = Likeness(fields)
         self.ttl_config = ttl
 
@@ -81,7 +91,7 @@ class LineageStore(BaseStore):
             PolicyViolationError: a put or a deletion was refused; nothing was written.
             InvalidInputError: an operation cannot be done; nothing was written.
         """
-        scope = self._scope()
+        voice = self._voices.here()
         results: list[Any] = []
         questions: dict[int, Question] = {}
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
@@ -94,9 +104,9 @@ class LineageStore(BaseStore):
             else:
                 raise InvalidInputError(f"{op!r:.80} is no operation on a store")
         if questions:
-            results = self._answered(scope, questions, results)
+            results = self._answered(voice.scope, questions, results)
         if puts:
-            self._note(_held(put_all(scope, list(puts.values()), self._creator)))
+            self._note(_held(put_all(voice.scope, list(puts.values()), voice.creator)))
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -108,7 +118,7 @@ class LineageStore(BaseStore):
         """The version that stands under a name, whether or not it may be relied on: for `scope.explain`, `history`,
         `invalidate`. None if there is none, or it was deleted.
         """
-        scope = self._scope()
+        scope = self._voices.here().scope
         with scope._parts.core.read() as snapshot:
             units = snapshot.units(named_so(snapshot.connection, scope._acting.scope, namespace, key))
             left = [unit for unit in units.values() if not is_gone(unit)]
@@ -125,12 +135,6 @@ class LineageStore(BaseStore):
             yield noted
         finally:
             _noting.reset(token)
-
-    def _scope(self) -> Scope:
-        scope = self._given if isinstance(self._given, Scope) else self._given()
-        if not isinstance(scope, Scope):
-            raise InvalidInputError(f"scope() gave {scope!r:.80}, which is not a Scope")
-        return scope
 
     def _answered(self, scope: Scope, questions: dict[int, Question], results: list[Any]) -> list[Any]:
         core = scope._parts.core
@@ -152,7 +156,7 @@ class LineageStore(BaseStore):
                 noted.extend(held)
 
     def __repr__(self) -> str:
-        return f"<LineageStore on {self._given!r}>"
+        return f"<LineageStore on {self._source!r}>"
 
 
 def _held(units: Iterable[Unit]) -> Iterator[Withheld]:
