@@ -231,7 +231,7 @@ def current_scope(scope: Scope) -> Scope:
     """
     call = current_call.get()
     if call is not None and call.conversation.recorder.scope._parts is scope._parts:
-        return call.conversation.voice()
+        return call.conversation.voice(call.agent)
     if scope.actor.startswith("agent:"):
         return scope
     return scope.acting_as("agent:assistant")
