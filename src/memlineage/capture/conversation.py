@@ -50,6 +50,7 @@ class Conversation:
         self._steps: dict[str, Unit] = {}
         self._chained: Ref | None = None
         self._since: dict[Ref, Unit] = {}
+        self._unseen: dict[Ref, None] = {}
         self._frames: WeakSet[Frame] = WeakSet()  # it may outlive what ran it
 
     # Who speaks ------------------------------------------------------------------------------------------------
@@ -115,6 +116,7 @@ class Conversation:
             user = self.scope._acting.scope.user
             claimed = "external:user" if user is None else permitted(self.scope, f"user:{user}")
             unit = self._write(message.text, self.scope, creator=claimed, id=message.id)
+        self._unseen[unit.ref] = None
         self._remember(message, unit.ref)
         self._tell("heard", unit, started)
         if unit.creator.startswith("user:") and self.recorder.on_heard is not None:
@@ -153,6 +155,7 @@ class Conversation:
                 if message.role == "system":
                     continue
                 ref = self._find(message, history=True) or self._overheard(message).ref
+                self._unseen.pop(ref, None)
                 if not self.exposure.ever(ref):
                     self.exposure.show([ref])
                 refs[place] = ref
@@ -176,7 +179,9 @@ class Conversation:
             )  # fmt: skip
             self.exposure.wrote(unit.ref, self.exposure.seen())
             self._stepped(unit, message.calls)
-        else:
+        else:  # a template, perhaps, that has in it what came in
+            self.exposure.show(self._unseen)
+            self._unseen.clear()
             unit = self._write(message.text, self.voice(), id=message.id)
         self._remember(message, unit.ref)
         self._tell("heard", unit, started)
@@ -305,7 +310,7 @@ def branched(
         made.exposure = conversation.exposure.copy()
         made.last, made._chained = conversation.last, conversation._chained
         made._known, made._steps = dict(conversation._known), dict(conversation._steps)
-        made._since = dict(conversation._since)
+        made._since, made._unseen = dict(conversation._since), dict(conversation._unseen)
     return made
 
 

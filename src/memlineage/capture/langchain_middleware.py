@@ -78,9 +78,11 @@ class LineageMiddleware(AgentMiddleware[_State, Any, Any]):
     def before_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """A run starts: what came in is heard."""
         key = state.get(_KEY) or _thread() or uuid4().hex
-        conversation = self._conversation({_KEY: key}, runtime)
-        nested = "|" in str(_configured().get("checkpoint_ns") or "")
-        conversation.heard(messages_of(state["messages"]), root=not nested)
+        recorder = self._recorders.at(runtime)
+        if _heard_around(recorder) is None:
+            nested = "|" in str(_configured().get("checkpoint_ns") or "")
+            conversation = recorder.conversation(key, agent=self._name(recorder))
+            conversation.heard(messages_of(state["messages"]), root=not nested)
         return {_KEY: key}
 
     async def abefore_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -89,7 +91,7 @@ class LineageMiddleware(AgentMiddleware[_State, Any, Any]):
 
     def _conversation(self, state: Any, runtime: Any) -> Conversation:
         recorder = self._recorders.at(runtime)
-        around = None if current_call.get() is not None else _heard_around(recorder)
+        around = _heard_around(recorder)
         if around is not None:
             return around
         key = (state.get(_KEY) if isinstance(state, dict) else getattr(state, _KEY, None)) or _thread()
