@@ -430,3 +430,27 @@ def test_threads_that_write_at_once_lose_nothing(trip: ml.Scope) -> None:
     answer = agent.say("All asked.")
     depends = [edge for edge in answer.lineage.dependencies if edge.role is ml.Role.DEPENDS]
     assert len(depends) == 40
+
+
+ODD: list[Any] = [
+    "a\x00b", "\ud800", float("nan"), float("inf"), 10**30, {1: {2: 3}}, {"\x00": "\ud800"}, object(), b"bytes",
+    "x" * 50_000, ["x"] * 20_000,
+]  # fmt: skip
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else "deep"
+
+
+@pytest.mark.parametrize("odd", [*ODD, nested(500)], ids=lambda odd: type(odd).__name__)
+def test_calls_that_a_model_made_up_are_recorded_whatever_is_in_them(trip: ml.Scope, odd: Any) -> None:
+    agent = Agent(Recorder(trip).conversation(agent="planner"))
+    agent.hear(user("Go on"))
+    call = Call(id="call_1", name="look", arguments={"odd": odd})
+    step = agent.conversation.shown(agent.prompt, model="m\x00", instructions="Be\x00 brief").said(
+        Reply(text="", calls=(call,) * 3)
+    )
+    running = agent.conversation.called(call)
+    with running.inside():
+        running.returned("seen")
+    assert [kept["id"] for kept in step.metadata["calls"]] == ["call_1"] * 3

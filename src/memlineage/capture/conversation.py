@@ -214,10 +214,10 @@ class Conversation:
             speaker = self.voice(turn.agent)
             metadata: dict[str, Any] = {"calls": kept_calls(reply.calls)} if reply.calls else {}
             if turn.model is not None:
-                metadata["model"] = turn.model
+                metadata["model"] = clean(turn.model, MAX_NAME, "unnamed")
             unit = self._write(
                 text, speaker, id=reply.id, instead=f"{turn.agent} said nothing", metadata=metadata or None,
-                context=turn.instructions and {"instructions": turn.instructions},
+                context=turn.instructions and {"instructions": clean(turn.instructions, limit_of(speaker), "…")},
                 depends_on=self._premises(speaker, text),
             )  # fmt: skip
             self._stepped(unit, reply.calls)

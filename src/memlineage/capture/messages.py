@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -12,6 +13,7 @@ __all__ = ["Call", "Message", "Reply", "clean", "kept_calls", "spelled_calls", "
 
 _CALLS_KEPT: Final = 16_384
 """Bytes of JSON that the calls of one step may take in its metadata."""
+_DEEPEST: Final = 24
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +85,7 @@ def text_of(value: Any) -> str:
 
 def clean(text: str, limit: int, instead: str) -> str:
     """Text that can be stored: it was said already, so it is too late to refuse it."""
-    if "\x00" in text or not text.isascii():
-        text = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    text = _sound(text)
     if not text.strip():
         return instead
     if len(text) > limit:
@@ -100,11 +101,32 @@ def spelled_calls(calls: Sequence[Call]) -> str:
 
 def kept_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
     """The calls of a step as its metadata keeps them, arguments left out where they are too long."""
-    kept = [{"id": call.id, "name": call.name, "arguments": _plain(call.arguments)} for call in calls]
-    if len(orjson.dumps(kept)) > _CALLS_KEPT:
-        return [{"id": call.id, "name": call.name} for call in calls]
-    return kept
+    named = [{"id": _sound(call.id), "name": _sound(call.name)} for call in calls]
+    kept = [
+        {**name, "arguments": _plain(call.arguments, _DEEPEST)} for name, call in zip(named, calls, strict=True)
+    ]  # fmt: skip
+    if len(orjson.dumps(kept)) <= _CALLS_KEPT:
+        return kept
+    return named[: max(1, _CALLS_KEPT // (1 + max(len(orjson.dumps(name)) for name in named)))]
 
 
-def _plain(arguments: Mapping[str, Any] | str) -> Any:
-    return orjson.loads(orjson.dumps(arguments, default=str, option=orjson.OPT_NON_STR_KEYS))
+def _plain(value: Any, deep: int) -> Any:
+    """A value as JSON can hold it, whatever a model made of it."""
+    if isinstance(value, str):
+        return _sound(value)
+    if value is None or isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return value
+    if deep and isinstance(value, Mapping):
+        return {_sound(str(name)): _plain(item, deep - 1) for name, item in value.items()}
+    if deep and isinstance(value, list | tuple):
+        return [_plain(item, deep - 1) for item in value]
+    return _sound(str(value)[:_CALLS_KEPT])
+
+
+def _sound(text: str) -> str:
+    """Without what cannot be stored: NUL, and halves of characters."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
