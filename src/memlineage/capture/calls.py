@@ -113,7 +113,7 @@ class ToolCall:
             if asks
             else "Use values that the user or a trusted source stated, or ask the user."
         )
-        return f"{self.call.name} {verdict} and did not run ({decision.rule}): {reasons}. {cure}"
+        return f"{self.call.name} {verdict} and did not run: {reasons}. {cure}"
 
     # While it runs ---------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class LineageMiddleware(AgentMiddleware[_State, Any, Any]):
 
     def before_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """A run starts: what came in is heard."""
-        key = state.get(_KEY) or _thread() or uuid4().hex
+        key = str(state.get(_KEY) or _thread() or uuid4().hex)
         recorder = self._recorders.at(runtime)
         if _heard_around(recorder) is None:
             nested = "|" in str(_configured().get("checkpoint_ns") or "")
