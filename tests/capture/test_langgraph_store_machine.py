@@ -5,7 +5,8 @@ Four differences are meant, and this is where they are written down:
 - `created_at` survives putting again, which it does not there.
 - A comparison of what is no number matches nothing, where `InMemoryStore` raises.
 - A namespace in which nothing is left is not listed, where `InMemoryStore` lists even one that was only asked for.
-- Across namespaces the order is that of first putting, where it groups by namespace; within one it is the same.
+- The order is that of first putting, where it groups by namespace. What its own agent or tool deleted comes back to
+  its old place.
 """
 
 from __future__ import annotations
@@ -69,13 +70,20 @@ class Agreement(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.theirs = InMemoryStore()
+        self.places: dict[Name, int] = {}
+        """What was ever there, in the order of first putting."""
+        self.count = 0
         self.names: dict[Name, datetime | None] = {}
-        """What is there, in the order of first putting, and when that was."""
+        """What is there, and since when."""
 
-    @initialize()
+    @initialize(creator=st.sampled_from([None, "user:alice", "tool:notes"]))
+    def begin(self, creator: str | None) -> None:
+        self.creator = creator
+        self.open()
+
     def open(self) -> None:
         self.memory = open_memory(Path(self.folder.name) / "store.db", durability="normal")
-        self.ours = LineageStore(self.memory.scope(user="alice"))
+        self.ours = LineageStore(self.memory.scope(user="alice"), creator=self.creator)
 
     @rule()
     def reopen(self) -> None:
@@ -114,19 +122,20 @@ class Agreement(RuleBasedStateMachine):
         assert [plain(answer) for answer in self.ours.batch(ops)] == expected
         self.theirs.batch([op for op in ops if isinstance(op, PutOp)])
         for name, op in {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}.items():
-            if op.value is None:
-                self.names.pop(name, None)
-            else:
+            if op.value is not None:
                 self.names.setdefault(name, None)
+                self.places.setdefault(name, self.count)
+                self.count += 1
+            elif self.names.pop(name, self) is not self and self.creator == "user:alice":
+                del self.places[name]
         found = self.ours.search((), limit=1000)
         assert plain(found) == plain(self.ordered(self.theirs.search((), limit=1000)))
-        self.names = {
-            name: self.dated(item, since) for item, (name, since) in zip(found, self.names.items(), strict=True)
-        }
+        self.names = {name: self.dated(item) for item in found if (name := (item.namespace, item.key))}
 
-    def dated(self, item: Item, since: datetime | None) -> datetime:
-        assert item.updated_at >= item.created_at == (since or item.created_at)
-        return item.created_at
+    def dated(self, item: Item) -> datetime:
+        since = self.names[item.namespace, item.key] or item.created_at
+        assert item.updated_at >= item.created_at == since
+        return since
 
     def expected(self, op: Any) -> Any:
         """What `InMemoryStore` answers, but for the differences."""
@@ -140,8 +149,7 @@ class Agreement(RuleBasedStateMachine):
 
     def ordered(self, items: Iterable[Item]) -> list[Item]:
         """In the order of first putting."""
-        places = {name: place for place, name in enumerate(self.names)}
-        return sorted(items, key=lambda item: places[item.namespace, item.key])
+        return sorted(items, key=lambda item: self.places[item.namespace, item.key])
 
 
 def chosen(item: Item, wanted: dict[str, Any] | None) -> bool:

@@ -23,13 +23,17 @@ from memlineage.model.time import from_us
 from memlineage.model.unit import Unit
 
 __all__ = [
-    "KIND", "MARK", "Index", "Kept", "check_filter", "in_namespace", "is_gone", "kept", "matches", "named", "text_of",
-    "under",
+    "DELETED", "KIND", "MARK", "SINCE", "Index", "Kept", "check_filter", "in_namespace", "is_deleted", "is_gone",
+    "kept", "mark_of", "matches", "named", "text_of", "under",
 ]  # fmt: skip
 
 KIND: Final = "item"
 MARK: Final = "langgraph"
 """The entry of its metadata that is the store's own."""
+SINCE: Final = "since_us"
+"""In that, when it was first put, if that was not with the first version: it was deleted meanwhile."""
+DELETED: Final = "deleted"
+"""In that, that this version only says that the item is gone."""
 
 Index = Literal[False] | list[str] | None
 _GONE: Final = frozenset({CauseKind.RETRACTED, CauseKind.ERASED})
@@ -51,7 +55,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         unit: the version.
         namespace: where it is kept.
         value: what is kept.
-        created_us: when it was first put.
+        created_us: when its unit was first put.
     """
 
     n: int
@@ -69,13 +73,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ttl(self) -> float | None:
         """How many minutes it lives after it was last used; None for ever."""
-        found = self._mark.get("ttl")
+        found = mark_of(self.unit).get("ttl")
         return float(found) if isinstance(found, int | float) else None
 
     @property
     def index(self) -> Index:
         """What of it is searched, as it was put."""
-        found = self._mark.get("index")
+        found = mark_of(self.unit).get("index")
         return found if found is False or isinstance(found, list) else None
 
     def item(self) -> Item:
@@ -87,17 +91,20 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         return SearchItem(**self._fields(), score=score)
 
     def _fields(self) -> dict[str, Any]:
-        put_us = self._mark.get("put_us")  # a version that only lives longer was not put anew
+        mark = mark_of(self.unit)
+        put_us, since_us = mark.get("put_us"), mark.get(SINCE)  # what only lives longer was not put anew
         updated = from_us(put_us) if isinstance(put_us, int) else self.unit.lineage.recorded_at
+        created = from_us(since_us if isinstance(since_us, int) else self.created_us)
         return {
-            "value": self.value, "key": self.key, "namespace": self.namespace,
-            "created_at": from_us(self.created_us), "updated_at": updated,
+            "value": self.value, "key": self.key, "namespace": self.namespace, "created_at": created,
+            "updated_at": updated,
         }  # fmt: skip
 
-    @property
-    def _mark(self) -> Mapping[str, Any]:
-        found = self.unit.metadata.get(MARK)
-        return found if isinstance(found, dict) else {}
+
+def mark_of(unit: Unit) -> Mapping[str, Any]:
+    """What a store noted of an item."""
+    found = unit.metadata.get(MARK)
+    return found if isinstance(found, dict) else {}
 
 
 def named(namespace: Sequence[str]) -> str:
@@ -127,8 +134,13 @@ def under(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def is_gone(unit: Unit) -> bool:
-    """Whether it was deleted: what is put under its name then is another unit."""
-    return any(cause.kind in _GONE for cause in unit.causes)
+    """Whether it was deleted, by whomever."""
+    return is_deleted(unit) or any(cause.kind in _GONE for cause in unit.causes)
+
+
+def is_deleted(unit: Unit) -> bool:
+    """Whether the one who had put it took it back."""
+    return mark_of(unit).get(DELETED) is True
 
 
 def kept(n: int, place: tuple[int, int], unit: Unit) -> Kept | None:

@@ -4,7 +4,7 @@ It answers as LangGraph's own stores do, name by name. What differs is what make
 
 - What may not be relied on any more (found wrong, held back by policy, expired) is not returned, and is counted.
 - What a model reads counts as seen by it, and what it puts hangs on that; it cannot write over what the user said.
-- Inside of a run nobody is the user: an agent reads and puts, whatever the scope (`langgraph_voices`).
+- It is an agent that reads and puts, whatever the scope, unless a program says otherwise (`langgraph_voices`).
 - Deleting retracts and destroys nothing; `created_at` survives putting again.
 - Values are JSON, and a key is not blank. What is no number matches no comparison with one, where `InMemoryStore`
   raises; texts are compared with a text, such as a date.
@@ -48,9 +48,9 @@ class LineageStore(BaseStore):
 
     graph.compile(store=LineageStore(memory.scope(user="alice")))
 
-    What your program puts outside of any run is the user's own word, or that of `creator`. What is put inside of one is
-    the agent's, and hangs on what it was shown: give the store the same `Recorder` as the middleware or the callback
-    that captures the run.
+    What is put is an agent's word, and hangs on what that agent was shown: give the store the same `Recorder` as the
+    middleware or the callback that captures the run. What your program knows of the user, it puts outside of any run
+    by a store of its own, `LineageStore(scope, creator="user:alice")`.
     """
 
     supports_ttl = True
@@ -69,7 +69,8 @@ class LineageStore(BaseStore):
             source: a scope or a `Recorder`; or a function that gives one of these for a run, from LangGraph's runtime
                 (`lambda runtime: memory.scope(user=runtime.context.user)`), where one graph serves many users. Outside
                 of any run it is given None.
-            creator: who says what is put: a tool, or something external; outside of runs whoever else that may be.
+            creator: who says what is put, if not the agent. Inside of runs it may be a tool, or something external;
+                whoever else is not believed there.
             fields: paths into values that are searched by meaning, as in LangGraph's index; the whole value if left
                 out. The vectors are by the memory's own embedder.
             ttl: `default_ttl` in minutes, `refresh_on_read`. What has expired is never returned, and stays on record.

@@ -1,12 +1,13 @@
 """Who speaks through a LangGraph store, and in front of whom what it answers is put.
 
-The host's program speaks as its scope says: outside of any run. Inside of one, whoever reads and puts is the agent that
-runs, whatever the scope: nobody in a graph is the user, and what is put hangs on what that agent was shown.
+A store is handed to graphs, and nobody in a graph is the user. So it is an agent that reads and puts, whatever the
+scope: the one that runs here. A program that stores its user's own words says so, by a store of its own with
+`creator="user:…"`, and even that one's words are an agent's inside of a run.
 
-What it was shown is what the run's conversation knows, where the run is captured: the tool call that runs here, else
-the callback that hears the graph, else the thread, if middleware and store record into one `Recorder`. A run that
-nobody captures has at least what was read through this store in its thread; runs without a thread are told apart by
-nothing, so they count as one.
+What an agent was shown is what the run's conversation knows, where the run is captured: the tool call that runs here,
+else the callback that hears the graph, else the thread, if middleware and store record into one `Recorder`. A run that
+nobody captures has at least what was read through this store in its thread. What has no thread is told apart by
+nothing, and counts as one.
 
 Where the run is recorded within other walls than the store's, its lineage cannot be seen there, and what is put counts
 as something from outside.
@@ -25,6 +26,7 @@ from langgraph.runtime import get_runtime
 
 from memlineage.capture.calls import ToolCall
 from memlineage.capture.conversation import Conversation
+from memlineage.capture.langchain_callback import LineageCallback
 from memlineage.capture.recorder import Recorder, Recorders, current_call
 from memlineage.engine.async_scope import AsyncScope
 from memlineage.engine.capturing import voice
@@ -56,7 +58,7 @@ class Voices:
     """Finds out who uses a store. Thread-safe."""
 
     def __init__(self, given: Given, creator: str | None) -> None:
-        """`creator` says what is put, where that may be claimed; a tool's output is its own in a run, too."""
+        """`creator` says what is put; inside of runs only where an agent may claim it, such as a tool's name."""
         self._recorders = Recorders(_unwrapped(given))
         self._creator = creator
         self._lock = threading.Lock()
@@ -65,7 +67,8 @@ class Voices:
     def here(self) -> Voice:
         """Who uses a store here and now."""
         recorder = self._recorder()
-        if var_child_runnable_config.get() or _call(recorder) is not None:
+        inside = var_child_runnable_config.get() or _call(recorder) is not None
+        if self._creator is None or inside:
             return self._inside(recorder)
         return Voice(recorder.scope, self._creator)
 
@@ -127,10 +130,10 @@ def _heard(config: Mapping[str, Any], scope: Scope) -> Conversation | None:
     """The conversation in which a callback hears what runs here."""
     callbacks = config.get("callbacks")
     for handler in getattr(callbacks, "handlers", ()):
-        known = getattr(handler, "conversation_of", None)
-        found = known and known(getattr(callbacks, "parent_run_id", None))
-        if isinstance(found, Conversation) and found.scope._parts is scope._parts:
-            return found
+        if isinstance(handler, LineageCallback):
+            found = handler.conversation_of(getattr(callbacks, "parent_run_id", None))
+            if found is not None and found.scope._parts is scope._parts:
+                return found
     return None
 
 

@@ -2,7 +2,10 @@
 
 Which unit a name means is looked up inside it, so that whoever puts under the same name at the same time, from whatever
 thread or process, writes a version of the same unit. What is there is replaced only as far as policy lets it be: a
-model does not write over what the user said. Deleting retracts; what is put under that name later is a new unit.
+model does not write over what the user said.
+
+Deleting retracts what others said, as far as policy lets the one who deletes. What an agent or a tool said itself, it
+takes back by a next version that says so: it may say it again, while what others took back stays down.
 """
 
 from __future__ import annotations
@@ -14,14 +17,25 @@ from typing import Any, Final
 import msgspec
 from langgraph.store.base import PutOp
 
-from memlineage.capture.langgraph_items import KIND, MARK, Kept, is_gone, named, text_of
+from memlineage.capture.langgraph_items import (
+    DELETED,
+    KIND,
+    MARK,
+    SINCE,
+    Kept,
+    is_deleted,
+    is_gone,
+    mark_of,
+    named,
+    text_of,
+)
 from memlineage.capture.langgraph_reads import named_so
 from memlineage.engine.inputs import NAMED_ROLES, Draft, Link, Target
 from memlineage.engine.scope import Scope
 from memlineage.engine.tracking import took
 from memlineage.engine.writing import Prepared, Written, follow
 from memlineage.errors import InvalidInputError, MemLineageError
-from memlineage.model.principal import is_model_side
+from memlineage.model.principal import is_model_side, kind_of
 from memlineage.model.state import CauseKind, Status
 from memlineage.model.time import from_us, to_us
 from memlineage.model.unit import MICRO, Role, Unit
@@ -37,10 +51,10 @@ _SLACK: Final = 0.01
 
 
 class _Wish(msgspec.Struct, frozen=True):
-    """One put, checked; a deletion has no draft."""
+    """One put, checked. The draft of a deletion is what stands there then, if it was one's own."""
 
     op: PutOp
-    draft: Draft | None
+    draft: Draft
 
 
 def put_all(scope: Scope, ops: Sequence[PutOp], creator: str | None) -> list[Unit]:
@@ -52,26 +66,22 @@ def put_all(scope: Scope, ops: Sequence[PutOp], creator: str | None) -> list[Uni
     """
     core, writing, acting = scope._parts.core, scope._parts.writing, scope._acting
     wishes = [_wish(scope, op, creator) for op in ops]
-    prepared = iter(writing.prepare([wish.draft for wish in wishes if wish.draft is not None]))
+    prepared = writing.prepare([wish.draft for wish in wishes])
     written: list[Written] = []
     with core.write(actor=acting.actor) as writer:
-        for wish in wishes:
-            there = _there(scope, writer, wish.op)
-            if wish.draft is None:
-                _retract(scope, writer, there)
-            else:
-                written.append(_put(scope, writer, there, _after(written, next(prepared))))
+        for wish, item in zip(wishes, prepared, strict=True):
+            known, change = _known(scope, writer, wish.op), _delete if wish.op.value is None else _put
+            done = change(scope, writer, known, _after(written, item))
+            written += () if done is None else (done,)
         writer.settle()
         units = list(core.seen_by(writer).units([one.n for one in written]).values())
     follow(acting, units, written)
-    return took(core, units)
+    return took(core, [unit for unit in units if not is_gone(unit)])
 
 
 def _wish(scope: Scope, op: PutOp, creator: str | None) -> _Wish:
     subject = named(op.namespace)
-    if op.value is None:
-        return _Wish(op, None)
-    mark: dict[str, Any] = {}
+    mark: dict[str, Any] = {DELETED: True} if op.value is None else {}
     if op.index is not None:
         mark["index"] = _checked_index(op.index)
     if op.ttl is not None:
@@ -80,33 +90,51 @@ def _wish(scope: Scope, op: PutOp, creator: str | None) -> _Wish:
         "kind": KIND, "subject": subject, "key": op.key, "creator": creator, "metadata": {MARK: mark} if mark else {},
         "expires_at": None if op.ttl is None else _end(scope._parts.core.now_us(), op.ttl),
     }  # fmt: skip
-    return _Wish(op, scope._draft(text_of(op.value), options))
+    return _Wish(op, scope._draft("deleted" if op.value is None else text_of(op.value), options))
 
 
-def _there(scope: Scope, writer: Writer, op: PutOp) -> dict[int, Unit]:
-    """What stands under a name, by integer id; the current one last."""
+def _known(scope: Scope, writer: Writer, op: PutOp) -> dict[int, Unit]:
+    """What there is of that name, deleted or not, by integer id; the current one last."""
     numbers = named_so(writer.connection, scope._acting.scope, op.namespace, op.key)
     units = scope._parts.core.seen_by(writer).units(numbers)
-    left = [(n, unit) for n, unit in units.items() if not is_gone(unit)]
-    return dict(sorted(left, key=lambda pair: pair[1].status is not Status.SUPERSEDED))
+    return dict(sorted(units.items(), key=lambda pair: pair[1].status is not Status.SUPERSEDED))
 
 
-def _retract(scope: Scope, writer: Writer, there: Mapping[int, Unit]) -> None:
-    acting = scope._acting
-    for n, unit in there.items():
-        scope._parts.enforcement.act_on(
-            "delete", acting, unit, by=acting.decider(None), now_us=writer.now_us, names=writer.names
-        )
-        writer.add_cause(n, CauseKind.RETRACTED, by=acting.decider(None), reason=None)
+def _left(known: Mapping[int, Unit]) -> dict[int, Unit]:
+    return {n: unit for n, unit in known.items() if not is_gone(unit)}
 
 
-def _put(scope: Scope, writer: Writer, there: Mapping[int, Unit], item: Prepared) -> Written:
-    writing, acting = scope._parts.writing, scope._acting
-    if not there:
+def _delete(scope: Scope, writer: Writer, known: Mapping[int, Unit], item: Prepared) -> Written | None:
+    left, acting, me = _left(known), scope._acting, item.draft.creator
+    for unit in left.values():
+        scope._parts.enforcement.act_on("delete", acting, unit, by=me, now_us=writer.now_us, names=writer.names)
+    if [unit.creator for unit in left.values()] == [me] and kind_of(me) not in {"user", "system"}:
+        return _next(scope, writer, *left.values(), item)
+    for n in left:
+        writer.add_cause(n, CauseKind.RETRACTED, by=me, reason=None)
+    return None
+
+
+def _put(scope: Scope, writer: Writer, known: Mapping[int, Unit], item: Prepared) -> Written:
+    left = list(_left(known).values())
+    there = left[-1] if left else next((unit for unit in known.values() if is_deleted(unit)), None)
+    if there is None:
         # Reserved: what a model repeats under another name is another item, which hangs on what it saw all the same.
-        return writing.store_one(writer, acting, item, reserved=True)
-    target = Target(list(there.values())[-1].id, None)
-    return writing.update_one(writer, acting, target, msgspec.structs.replace(item, forms={item.draft.form: True}))
+        return scope._parts.writing.store_one(writer, scope._acting, item, reserved=True)
+    since = mark_of(there).get(SINCE) if left else writer.now_us
+    return _next(scope, writer, there, item if since is None else _since(item, since))
+
+
+def _next(scope: Scope, writer: Writer, there: Unit, item: Prepared) -> Written:
+    item = msgspec.structs.replace(item, forms={item.draft.form: True})
+    return scope._parts.writing.update_one(writer, scope._acting, Target(there.id, None), item)
+
+
+def _since(item: Prepared, since: int) -> Prepared:
+    """The same, put for the first time at that instant: its name was free before."""
+    metadata = item.draft.metadata or {}
+    metadata = {**metadata, MARK: {**metadata.get(MARK, {}), SINCE: since}}
+    return msgspec.structs.replace(item, draft=msgspec.structs.replace(item.draft, metadata=metadata))
 
 
 def _after(written: Sequence[Written], item: Prepared) -> Prepared:
@@ -128,7 +156,7 @@ def prolong(scope: Scope, item: Kept) -> None:
     end = _end(scope._parts.core.now_us(), ttl)
     if (end - unit.expires_at).total_seconds() < _SLACK * ttl * 60:
         return
-    mark = {"put_us": to_us(unit.lineage.recorded_at), **unit.metadata[MARK]}
+    mark = {"put_us": to_us(unit.lineage.recorded_at), **mark_of(unit)}
     draft = scope._draft(unit.content, {"creator": unit.creator, "metadata": {MARK: mark}, "expires_at": end})
     same = tuple(
         Link(Target(edge.parent.id, edge.parent.version), edge.role, round(edge.weight * MICRO))
