@@ -111,7 +111,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", help="store, retrieve, cascade, policy, rules, open, verify, recall, repair; all if none."
+            metavar="NAME", help="store, retrieve, cascade, policy, rules, open, verify, capture, recall, repair; all if none."
         ),
     ] = None,
     *,

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from memlineage.errors import InvalidInputError
+from memlineage.evaluation.bench_capture import capture
 from memlineage.evaluation.bench_cascade import cascade
 from memlineage.evaluation.bench_open import opening, verify
 from memlineage.evaluation.bench_policy import policy
@@ -37,7 +38,7 @@ __all__ = ["BENCHMARKS", "SIZES", "SMALL", "Report", "counts", "main", "measure"
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 SMALL: Final = (1_000, 10_000)
-BENCHMARKS: Final = ("store", "retrieve", "cascade", "policy", "rules", "open", "verify", "recall", "repair")
+BENCHMARKS: Final = ("store", "retrieve", "cascade", "policy", "rules", "open", "verify", "capture", "recall", "repair")
 
 _SPEED: Final[dict[str, Callable[[Sequence[int], Shelf], Sequence[Figure | Footprint]]]] = {
     "store": store,
@@ -47,6 +48,7 @@ _SPEED: Final[dict[str, Callable[[Sequence[int], Shelf], Sequence[Figure | Footp
     "rules": rules,
     "open": opening,
     "verify": verify,
+    "capture": capture,
 }
 _BLAS: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that make OpenBLAS take this machine for another one; the floor of `retrieve` is a matrix product."""

@@ -26,7 +26,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement.
 
     Attributes:
-        benchmark: `store`, `retrieve`, `cascade`, `policy`, `rules`, `open` or `verify`.
+        benchmark: `store`, `retrieve`, `cascade`, `policy`, `rules`, `open`, `verify` or
+            `capture`.
         case: what was done.
         size: units that the memory, the namespace or the cascade held.
         seconds: of one operation, median of five rounds.

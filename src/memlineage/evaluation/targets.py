@@ -41,6 +41,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 _ANY: Final = 0
 _TARGETS: Final[dict[tuple[str, str, int], tuple[Target, ...]]] = {
+    ("capture", "a step of the model", _ANY): (Target("seconds", 0.3e-3),),
+    ("capture", "a call of a tool", _ANY): (Target("seconds", 0.3e-3),),
     ("store", "one, FULL", _ANY): (Target("ratio", 1.8),),
     ("store", "one, NORMAL", _ANY): (Target("ratio", 12),),
     ("store", "batch of 1,000", _ANY): (Target("rate", 15_000),),
