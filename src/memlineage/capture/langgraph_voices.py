@@ -9,8 +9,8 @@ else the callback that hears the graph, else the thread, if middleware and store
 nobody captures has at least what was read through this store in its thread. What has no thread is told apart by
 nothing, and counts as one.
 
-Where the run is recorded within other walls than the store's, its lineage cannot be seen there, and what is put counts
-as something from outside.
+Lineage does not lead through walls. Where the run is recorded within others than the store's, what is put counts as
+something from outside; what is read counts as whatever the tool or node answers that read it.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ class Voices:
         return self._agent(scope, name or recorder.agent, conversation or self._threadless(recorder))
 
     def _agent(self, scope: Scope, name: str, conversation: Conversation) -> Voice:
-        agent, exposure = conversation.principal("agent", name), conversation.exposure
+        agent, exposure, given = conversation.principal("agent", name), conversation.exposure, self._creator
+        if _group(conversation.scope) != _group(scope):
+            alone = self._threadless(self._recorder()).exposure
+            return Voice(voice(scope, agent, alone), agent.replace("agent:", "external:", 1))
         if scope._acting.exposure is not None:  # whoever reads by it outside of the run may have told the agent
             exposure.show(ref for ref in scope._acting.exposure.seen() if not exposure.ever(ref))
-        given = self._creator
         speaker = voice(scope, agent, exposure, tool=given if given and kind_of(given) == "tool" else None)
-        if _group(conversation.scope) != _group(scope):
-            return Voice(speaker, agent.replace("agent:", "external:", 1))
         return Voice(speaker, given if given and speaker._acting.may_claim(given) else None)
 
     def _threadless(self, recorder: Recorder) -> Conversation:

@@ -108,8 +108,9 @@ def _delete(scope: Scope, writer: Writer, known: Mapping[int, Unit], item: Prepa
     left, acting, me = _left(known), scope._acting, item.draft.creator
     for unit in left.values():
         scope._parts.enforcement.act_on("delete", acting, unit, by=me, now_us=writer.now_us, names=writer.names)
-    if [unit.creator for unit in left.values()] == [me] and kind_of(me) not in {"user", "system"}:
-        return _next(scope, writer, *left.values(), item)
+    own = list(left.values())
+    if [unit.creator for unit in own] == [me] and kind_of(me) not in {"user", "system"}:
+        return _next(scope, writer, own[0], item)
     for n in left:
         writer.add_cause(n, CauseKind.RETRACTED, by=me, reason=None)
     return None
