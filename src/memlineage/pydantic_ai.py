@@ -1,7 +1,9 @@
-"""pydantic-ai agents: capture, context filter and action gate in one capability (extra `pydantic-ai`)."""
+"""pydantic-ai agents: captured, filtered and gated (extra `pydantic-ai`)."""
 
 from memlineage.errors import need_extra
 
 need_extra("pydantic-ai", "pydantic_ai")
 
-__all__: list[str] = []
+from memlineage.capture.pydantic_ai_lineage import Lineage  # noqa: E402
+
+__all__ = ["Lineage"]
