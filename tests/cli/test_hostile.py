@@ -25,7 +25,7 @@ VISIBLE = "[red]boo[/red][/] [link=http://evil]x[/link] [bold]"
 INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Commands that show nothing of what a memory holds.
-SILENT = {"doctor", "bench", "demo"}
+SILENT = {"doctor", "bench", "demo", "mcp", "token"}
 
 
 def stowaways(text: str) -> set[str]:

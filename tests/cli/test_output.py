@@ -23,7 +23,8 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 COMMANDS = dict(leaves(get_command(app)))
-SCOPED = [path for path in COMMANDS if any("--user" in parameter.opts for parameter in COMMANDS[path].params)]
+OPTIONS = {path: {name for given in command.params for name in given.opts} for path, command in COMMANDS.items()}
+SCOPED = [path for path, options in OPTIONS.items() if {"--user", "--db"} <= options]
 
 
 def test_the_commands_of_this_version() -> None:
@@ -35,9 +36,10 @@ def test_the_commands_of_this_version() -> None:
         "trace", "explain", "diff", "chain", "context",
         "authorize", "decisions", "why", "policy check", "policy explain", "policy test", "policy simulate",
         "policy conflicts", "policy schema", "catch-up", "checkpoint", "prove", "rotate-key", "verify", "rebuild",
-        "import", "backup", "reembed", "doctor", "bench", "demo",
+        "import", "backup", "reembed", "doctor", "bench", "demo", "mcp",
+        "token add", "token list", "token revoke",
     }  # fmt: skip
-    assert len(SCOPED) == 30
+    assert len(SCOPED) == 31
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -19,6 +19,7 @@ from memlineage.cli import (
     importing,
     ledger,
     lineage,
+    mcp,
     operating,
     owners,
     past,
@@ -26,6 +27,7 @@ from memlineage.cli import (
     quarantine,
     replaying,
     terminal,
+    tokens,
     units,
     verifying,
 )
@@ -112,6 +114,8 @@ for _floor in (
     policies,
     afterwards,
     owners,
+    mcp,
+    tokens,
     operating,
 ):
     _floor.register(app)
