@@ -1,7 +1,10 @@
-"""OpenTelemetry: what was captured as spans, and spans of others as lineage (extra `opentelemetry`)."""
+"""OpenTelemetry: what is recorded as spans, and other people's spans recorded (extra `opentelemetry`)."""
 
 from memlineage.errors import need_extra
 
 need_extra("opentelemetry", "opentelemetry")
 
-__all__: list[str] = []
+from memlineage.capture.opentelemetry_in import LineageSpanProcessor  # noqa: E402
+from memlineage.capture.opentelemetry_out import export_spans  # noqa: E402
+
+__all__ = ["LineageSpanProcessor", "export_spans"]
