@@ -1,7 +1,9 @@
-"""LlamaIndex agents: capture, context filter and action gate (extra `llama-index`)."""
+"""LlamaIndex agents and workflows: captured, filtered and gated (extra `llama-index`)."""
 
 from memlineage.errors import need_extra
 
 need_extra("llama-index", "llama_index")
 
-__all__: list[str] = []
+from memlineage.capture.llama_index_lineage import with_lineage  # noqa: E402
+
+__all__ = ["with_lineage"]
