@@ -22,7 +22,7 @@ from memlineage.model.unit import Unit
 if TYPE_CHECKING:
     from memlineage.capture.attribution import Attributor
 
-__all__ = ["Conversation", "Turn", "branched"]
+__all__ = ["Conversation", "Turn", "branched", "caught_up"]
 
 
 class Conversation:
@@ -312,6 +312,14 @@ def branched(
         made._known, made._steps = dict(conversation._known), dict(conversation._steps)
         made._since, made._unseen = dict(conversation._since), dict(conversation._unseen)
     return made
+
+
+def caught_up(conversation: Conversation) -> None:
+    """Whoever speaks next in it was shown all that was heard and answered so far: for hooks that see no prompt."""
+    with conversation.lock:
+        refs = [*conversation._unseen, *conversation._since]
+        conversation._unseen.clear()
+        conversation.exposure.show(ref for ref in refs if not conversation.exposure.ever(ref))
 
 
 class Turn:
