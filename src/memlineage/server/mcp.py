@@ -22,7 +22,7 @@ from memlineage.errors import ConflictError, MemLineageError, PolicyViolationErr
 from memlineage.lineage.escape import shorten
 from memlineage.server import mcp_resources as resources
 from memlineage.server.mcp_tools import TOOLS, Kit, schema_of
-from memlineage.server.mcp_voices import provenance_of
+from memlineage.server.mcp_voices import OneVoice, provenance_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memlineage.engine.memory import Memory
     from memlineage.engine.scope import Scope
 
-__all__ = ["Voices", "build"]
+__all__ = ["Voices", "build", "memory_server"]
 
 R = TypeVar("R")
 _ERROR: Final = 2000
@@ -64,6 +64,17 @@ def build(memory: Memory, voices: Voices, *, name: str = "memlineage") -> Server
         name, version=__version__, instructions=_INSTRUCTIONS, on_list_tools=desk.tools, on_call_tool=desk.call,
         on_list_resources=desk.resources, on_list_resource_templates=desk.templates, on_read_resource=desk.read,
     )  # fmt: skip
+
+
+def memory_server(memory: Memory, scope: Scope, *, name: str = "memlineage") -> Server[Any]:
+    """A server for one client, to be run in a program of one's own: over its streams, or in the same process.
+
+    Args:
+        memory: open for as long as the server is served.
+        scope: as whom the client acts, one with `acting_as` for whatever a model steers. It has one exposure.
+        name: under which the server introduces itself.
+    """
+    return build(memory, OneVoice(scope), name=name)
 
 
 class _Desk:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from memlineage.engine.memory import Memory
 
-__all__ = ["LOOPBACK", "app_of", "serve_http"]
+__all__ = ["LOOPBACK", "memory_app", "serve_http"]
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 """Names of this machine to itself."""
@@ -41,7 +41,7 @@ _LONGEST: Final = 8 * 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
-def app_of(memory: Memory, tokens: TokenFile, *, hosts: Sequence[str] = ()) -> ASGIApp:
+def memory_app(memory: Memory, tokens: TokenFile, *, hosts: Sequence[str] = ()) -> ASGIApp:
     """The ASGI application, at `/mcp`; run its lifespan.
 
     Args:
@@ -132,8 +132,8 @@ def serve_http(
     file.tokens()
     listening = _listening(host, port)
     config = uvicorn.Config(
-        app_of(memory, file, hosts=hosts), log_level="warning", access_log=False, lifespan="on", server_header=False,
-        timeout_graceful_shutdown=5,
+        memory_app(memory, file, hosts=hosts), log_level="warning", access_log=False, lifespan="on",
+        server_header=False, timeout_graceful_shutdown=5,
     )  # fmt: skip
     spelled = f"[{host}]" if ":" in host else host
     ready(f"http://{spelled}:{listening.getsockname()[1]}/mcp")
