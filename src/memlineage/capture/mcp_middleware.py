@@ -72,18 +72,18 @@ class LineageMiddleware:
         self._known: OrderedDict[tuple[int, str | None], Conversation] = OrderedDict()
         self._lock = threading.Lock()
 
-    async def __call__(self, request: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """One message of a client."""
-        if request.method not in _RESULTS or request.request_id is None:
-            return await call_next(request)
-        call = self._asked(request)
+        if ctx.method not in _RESULTS or ctx.request_id is None:
+            return await call_next(ctx)
+        call = self._asked(ctx)
         refused = call.permit()
         if refused is not None:
-            return _refused(request, refused)
+            return _refused(ctx, refused)
         with call.inside():
-            result = await call_next(request)
-        instead = call.ended(_read(request.method, result))
-        return result if instead is None else _refused(request, instead)
+            result = await call_next(ctx)
+        instead = call.ended(_read(ctx.method, result))
+        return result if instead is None else _refused(ctx, instead)
 
     def _asked(self, request: ServerRequestContext[Any, Any]) -> Asked:
         name, arguments = _call_in(request)
