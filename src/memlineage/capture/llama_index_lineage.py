@@ -12,9 +12,10 @@ prompt is nobody's word but the agent's: only what the run is given is the user'
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 from uuid import uuid4
 
 from llama_index.core.agent.workflow import AgentOutput, AgentWorkflow, ToolCall, ToolCallResult
@@ -26,9 +27,10 @@ from llama_index.core.workflow import Context, step
 
 from memlineage.capture import calls
 from memlineage.capture.conversation import Conversation, Turn
-from memlineage.capture.llama_index_messages import calls_of, message_of, with_withheld, words_of
+from memlineage.capture.llama_index_messages import calls_of, messages_of, with_withheld, words_of
 from memlineage.capture.messages import Call, Reply
-from memlineage.capture.recorder import Recorders, Source, current_call
+from memlineage.capture.recorder import Recorder, Recorders, Source, current_call
+from memlineage.engine.scope import Scope
 from memlineage.errors import InvalidInputError
 
 __all__ = ["with_lineage"]
@@ -40,15 +42,18 @@ _STEP: ContextVar[_Step | None] = ContextVar("memlineage_llama_index_step", defa
 Agent = TypeVar("Agent", BaseWorkflowAgent, AgentWorkflow)
 
 
-def with_lineage(agent: Agent, source: Source) -> Agent:
+Given = Source | Callable[[Any], Awaitable[Recorder | Scope]]
+
+
+def with_lineage(agent: Agent, source: Given) -> Agent:
     """A copy of an agent, or of a workflow of agents, whose runs are captured, filtered and gated. Yours stays as is.
 
         agent = with_lineage(FunctionAgent(tools=[...], llm=llm, name="planner"), memory.scope(user="alice"))
 
     Args:
         agent: a `FunctionAgent`, `ReActAgent`, `CodeActAgent`, or an `AgentWorkflow` of these.
-        source: a scope or a `Recorder`; or a function that gives one of these for a run, from the workflow's `Context`,
-            where one agent serves many users.
+        source: a scope or a `Recorder`; or a function, asynchronous or not, that gives one of these for a run, from the
+            workflow's `Context`, where one agent serves many users.
 
     Raises:
         InvalidInputError: it is no agent, or the source is none of these.
@@ -69,8 +74,9 @@ def with_lineage(agent: Agent, source: Source) -> Agent:
 class _Guard:
     """What the guarded copies of one agent share."""
 
-    def __init__(self, source: Source) -> None:
-        self.recorders = Recorders(source)
+    def __init__(self, source: Given) -> None:
+        self._source = source
+        self._recorders = Recorders(cast("Source", source))
 
     def copy_of(self, agent: Any, guarded: type[Any]) -> Any:
         """A copy of that class's subclass."""
@@ -91,7 +97,7 @@ class _Guard:
         asked = ev.get("user_msg", None)
         if asked is not None:
             given.append(ChatMessage(role=MessageRole.USER, content=asked) if isinstance(asked, str) else asked)
-        conversation.heard([message_of(message) for message in given])
+        conversation.heard(messages_of(given))
 
     async def conversation(self, ctx: Context, agent: str, memory: Any = None) -> Conversation:
         """The one to which a run belongs."""
@@ -100,7 +106,13 @@ class _Guard:
             kept = memory.session_id if isinstance(memory, Memory) and current_call.get() is None else None
             key = kept or uuid4().hex
             await ctx.store.set(_KEY, key)
-        return self.recorders.at(ctx).conversation(key, agent=agent)
+        return (await self._recorder(ctx)).conversation(key, agent=agent)
+
+    async def _recorder(self, ctx: Context) -> Recorder:
+        if not callable(self._source):
+            return self._recorders.at(ctx)
+        given = self._source(ctx)
+        return self._recorders.of(await given if isawaitable(given) else given)
 
     async def call(self, ctx: Context, agent: str, tool: AsyncBaseTool, given: dict[str, Any]) -> calls.ToolCall:
         """A tool is about to be called."""
@@ -128,7 +140,7 @@ class _Step:
 
     def shown(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """The model is about to see these; returned as it may."""
-        told = [message_of(message) for message in messages]
+        told = messages_of(messages)
         self._turn = self._conversation.shown(
             told, agent=self._agent, model=self._model,
             instructions="\n".join(one.text for one in told if one.role == "system") or None,
@@ -190,7 +202,8 @@ class _GuardedAgent(_AgentBase):
         conversation = await self.memlineage_guard.conversation(ctx, self.name, memory)
         model = getattr(self.llm.metadata, "model_name", None)
         with _Step(conversation, self.name, model) as taken:
-            output: AgentOutput = await super().take_step(ctx, llm_input, tools, memory)
+            found: Any = super()
+            output: AgentOutput = await found.take_step(ctx, llm_input, tools, memory)
         taken.said(output)
         return output
 

@@ -13,7 +13,7 @@ from llama_index.core.tools import ToolSelection
 
 from memlineage.capture.messages import Call, Message
 
-__all__ = ["calls_of", "message_of", "with_withheld", "words_of"]
+__all__ = ["calls_of", "messages_of", "with_withheld", "words_of"]
 
 _ROLES: Mapping[MessageRole, Literal["user", "assistant", "tool", "system"]] = {
     MessageRole.USER: "user",
@@ -35,12 +35,23 @@ def words_of(message: ChatMessage) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def message_of(message: ChatMessage) -> Message:
-    """One message."""
+def messages_of(messages: Sequence[ChatMessage]) -> list[Message]:
+    """Messages, in their order. The answer of a tool has its name from the call."""
+    told: list[Message] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        told.append(_message(message, names))
+        names.update((call.id, call.name) for call in told[-1].calls)
+    return told
+
+
+def _message(message: ChatMessage, names: Mapping[str, str]) -> Message:
     role = _ROLES.get(message.role, "assistant")
     about = message.additional_kwargs
     if role == "tool":
-        return Message(role="tool", text=words_of(message), call_id=about.get("tool_call_id"), name=about.get("name"))
+        call_id = about.get("tool_call_id")
+        name = about.get("name") or names.get(str(call_id))
+        return Message(role="tool", text=words_of(message), call_id=call_id, name=name)
     calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
     asked = tuple(Call(id=str(block.tool_call_id or ""), name=block.tool_name) for block in calls)
     return Message(role=role, text=words_of(message), calls=asked if role == "assistant" else ())

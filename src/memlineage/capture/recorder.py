@@ -208,7 +208,14 @@ class Recorders:
         Raises:
             InvalidInputError: the source gave neither a recorder nor a scope.
         """
-        given = self._source(run) if callable(self._source) else self._source
+        return self.of(self._source(run) if callable(self._source) else self._source)
+
+    def of(self, given: Recorder | Scope) -> Recorder:
+        """The recorder of what a source gave.
+
+        Raises:
+            InvalidInputError: that is neither a recorder nor a scope.
+        """
         if isinstance(given, Recorder):
             return given
         if not isinstance(given, Scope):
