@@ -125,7 +125,7 @@ def test_resources_and_prompts_are_captured_and_gated(trip: ml.Scope) -> None:
 
     async def is_refused(scope: ml.Scope) -> None:
         async with Client(serve(scope)) as client:
-            with pytest.raises(MCPError, match="resources.read was refused and did not run"):
+            with pytest.raises(MCPError, match=r"resources\.read was refused and did not run"):
                 await client.read_resource("note://page")
 
     asyncio.run(reads(trip))
