@@ -142,3 +142,40 @@ def test_a_constraint_of_a_model_binds_nobody(world: World) -> None:
 def test_the_key_under_which_the_user_stored_is_not_the_models(world: World) -> None:
     answer = world.call("store", {"content": X, "idempotency_key": "k1"})
     assert (answer.structured_content["unit"]["creator"], world.state[0]) == ("agent:mcp", BEFORE[0])
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_what_goes_wrong_with_the_server_is_told_without_details(
+    world: World, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("/secret/path")
+
+    monkeypatch.setattr(ml.Scope, "retrieve", broken)
+
+    async def called() -> str:
+        async with Client(world.server, mode=mode) as client:
+            with pytest.raises(MCPError) as failed:
+                await client.call_tool("retrieve", {"query": "x"})
+            assert not (await client.call_tool("get", {"unit": world.names["known"]})).is_error
+            return str(failed.value)
+
+    assert "secret" not in asyncio.run(called())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"content": "x", "metadata": {"deep": "[" * 3000}}, {"content": "x" * 1_000_001}, {"content": "a\x00b"},
+        {"content": "x", "tags": ["t"] * 65}, {"content": "x", "depends_on": ["{known}"] * 1001},
+        {"content": "x", "expires_at": "9999-12-31T23:59:59+00:00"}, {"content": "x", "confidence": 10**400},
+        {"content": "x", "creator_id": "i" * 10_000}, {"content": "x", "subject": ""}, {"content": "x", "kind": ""},
+        {"content": "x", "metadata": {"n": 2**70}}, {"content": "x", "idempotency_key": "k" * 10_000},
+    ],
+)  # fmt: skip
+def test_no_value_breaks_the_server(world: World, arguments: dict[str, Any]) -> None:
+    try:
+        world.call("store", arguments)
+    except MCPError as error:
+        assert "Internal" not in str(error)
+    assert world.call("get", {"unit": "{known}"}).structured_content["versions"][0]["content"] == KNOWN

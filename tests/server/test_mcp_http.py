@@ -202,3 +202,22 @@ def test_a_request_that_is_too_long_is_refused(site: Any, entry: Any) -> None:
     _, secret = entry.add(actor="agent:planner", user="alice")
     body = modern("tools/call", {"name": "store", "arguments": {"content": "x" * 9_000_000}})
     assert site.post({**PROTOCOL, "Authorization": f"Bearer {secret}"}, body).status_code == 413
+
+
+def test_a_client_that_is_verifier_may_invalidate_and_others_may_not(site: Any, served: Any, entry: Any) -> None:
+    import memlineage as ml
+
+    city = served.said("Destination is Kyoto")
+    with ml.Memory.open(served.file) as memory:
+        memory.register("agent:auditor", verifier=True)
+        plan = memory.scope(user="alice").store("Ryokan in Kyoto", creator="reasoning", depends_on=[city])
+
+    async def invalidates(client: Client) -> Any:
+        return await client.call_tool("invalidate", {"unit": city.id, "reason": "it was a joke"})
+
+    answers = [
+        site.talk(entry.add(actor=actor, user="alice")[1], invalidates) for actor in ("agent:planner", "agent:auditor")
+    ]
+    assert [answer.is_error for answer in answers] == [True, False]
+    changed = [(item["ref"], item["after"]) for item in answers[1].structured_content["changed"]]
+    assert changed == [(str(plan.ref), "contaminated")]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from memlineage.capture.mcp_calls import asked, check_server, refusal, tool_named
 from memlineage.capture.recorder import Recorders, Source
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["LineageMiddleware"]
 
 Grounds = Callable[[Any], Iterable[Unit | Ref]]
-_CONVERSATIONS: Final = 4096
+_CONVERSATIONS: Final = 16_384
+"""More than the SDK keeps sessions: a conversation that is forgotten would be washed clean."""
 _RESULTS: Final[Mapping[str, type[Any]]] = {
     "tools/call": types.CallToolResult, "resources/read": types.ReadResourceResult,
     "prompts/get": types.GetPromptResult,
@@ -96,9 +96,8 @@ class LineageMiddleware:
     def _conversation(self, request: ServerRequestContext[Any, Any]) -> Conversation:
         """One per session; where the protocol has none, one for all that is recorded alike."""
         recorder: Recorder = self._recorders.at(request)
-        http: Any = request.request
-        legacy = request.protocol_version not in MODERN_PROTOCOL_VERSIONS
-        session = http.headers.get("mcp-session-id") if legacy and http is not None else None
+        # As the transport keeps it: a header of the request would be what the client says of itself.
+        session = getattr(getattr(request.session, "_connection", None), "session_id", None)
         with self._lock:
             known = self._known.pop((id(recorder), session), None)
             if known is None or known.recorder is not recorder:

@@ -123,7 +123,20 @@ class _Desk:
             raise MCPError(types.INTERNAL_ERROR, shorten(str(error), _ERROR)) from None
 
     async def _run(self, work: Callable[[], R]) -> R:
-        return await self._workers.run(work)
+        with _Discreet():
+            return await self._workers.run(work)
+
+
+class _Discreet:
+    """What was not raised on purpose goes into the log, and not to the client."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, MemLineageError):
+            _log.error("a request failed", exc_info=error)
+            raise MCPError(types.INTERNAL_ERROR, "the server failed; its operator finds why in its log") from None
 
 
 def _described(kit: Kit) -> types.Tool:

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from memlineage.engine.scope import Scope
 from memlineage.lineage.escape import plain
@@ -60,11 +59,8 @@ class TokenVoices:
 
     def of(self, request: ServerRequestContext[Any, Any]) -> Scope:
         """The scope of a request."""
-        http: Any = request.request
-        token: Token = http.scope[BEARER]
-        # The transport has checked that a session of the handshake belongs to this token; the newer protocol has none.
-        legacy = request.protocol_version not in MODERN_PROTOCOL_VERSIONS
-        session = http.headers.get("mcp-session-id") if legacy else None
+        token: Token = request.request.scope[BEARER]  # type: ignore[union-attr]
+        session = session_of(request)
         with self._lock:
             known = self._known.pop((token.id, session), None)
             if known is None:
@@ -73,6 +69,14 @@ class TokenVoices:
             while len(self._known) > _SESSIONS:
                 self._known.popitem(last=False)
         return known
+
+
+def session_of(request: ServerRequestContext[Any, Any]) -> str | None:
+    """The session that the transport keeps for this connection; None where there is none. A header of a request would
+    be what a client says of itself.
+    """
+    connection = getattr(request.session, "_connection", None)
+    return getattr(connection, "session_id", None)
 
 
 def provenance_of(request: ServerRequestContext[Any, Any]) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def _line(text: str) -> str:
 
 def _small(own: Mapping[str, Any]) -> Any:
     try:
-        size = len(orjson.dumps(own))
+        told = orjson.dumps(own)
     except TypeError:
         return "[not JSON]"
-    return dict(own) if size <= _META else f"[{size} bytes]"
+    return orjson.loads(told) if len(told) <= _META else f"[{len(told)} bytes]"
