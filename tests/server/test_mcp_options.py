@@ -1,6 +1,7 @@
 """What `memlineage mcp` and `memlineage token` refuse before anything is served."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,10 @@ def test_a_token_is_made_listed_and_revoked(entry: Any) -> None:
 def test_a_token_without_a_scope_is_not_made(tmp_path: Path) -> None:
     code, answer = type_("token", "add", str(tmp_path / "t.json"))
     assert (code, answer["error"]["type"], list(tmp_path.iterdir())) == (2, "ScopeRequiredError", [])
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    from memlineage.server.mcp_http import _listening
+
+    with _listening("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY by it; else 40 ms pass for each answer
