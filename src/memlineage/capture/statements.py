@@ -24,7 +24,6 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         value: what the property is, as it was said; corrections are matched by it.
         confidence: how sure the extractor is, in [0, 1].
         retracts: whether the speaker takes the property back and puts nothing in its place.
-        valid_from: when it begins to hold, if said; aware.
         valid_to: when it stops holding, if said; aware.
     """
 
@@ -35,7 +34,6 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str | None = None
     confidence: float | None = None
     retracts: bool = False
-    valid_from: datetime | None = None
     valid_to: datetime | None = None
 
 
