@@ -1,6 +1,7 @@
 """A memory in a file, and the real client of MCP on the real command line."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -30,7 +31,8 @@ class Served:
         command = ["-m", "memlineage", "mcp", str(self.file), *(options or ALICE)]
 
         async def talked() -> Any:
-            async with Client(StdioServerParameters(command=sys.executable, args=command), **about) as client:
+            started = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+            async with Client(started, **about) as client:
                 return await conversation(client)
 
         return asyncio.run(talked())
