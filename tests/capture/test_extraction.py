@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_others_are_not_corrected(memory: ml.Memory) -> None:
 def test_what_a_user_said_in_so_many_words_is_the_users(maya: ml.Scope) -> None:
     [fact] = extract(maya, maya.store("I'm allergic to peanuts.", kind="message"), RuleExtractor())
     assert (fact.creator, fact.kind, fact.subject, fact.key, fact.content) == (
-        "user:maya", "preference" if fact.kind == "preference" else "constraint" if fact.kind == "constraint" else "fact",
+        "user:maya", "constraint",
         "maya", "allergy: peanuts", "maya is allergic to peanuts",
     )  # fmt: skip
 
@@ -166,7 +167,7 @@ def broken(text: str, *, speaker: str, earlier: Any = ()) -> list[Statement]:
 
 def test_a_failure_says_so_and_nothing_is_written(maya: ml.Scope) -> None:
     message = maya.store("Our budget is $3,000.", kind="message")
-    with pytest.raises(ml.InvalidInputError, match="the extractor failed on .*no model today"):
+    with pytest.raises(ml.InvalidInputError, match=r"the extractor failed on .*no model today"):
         extract(maya, message, broken)
     assert len(maya.list()) == 1
 
@@ -189,12 +190,9 @@ HOSTILE: list[Any] = [
 @pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_model_that_answers_nonsense_states_nothing(maya: ml.Scope, answer: Any) -> None:
     message = maya.store("Our budget is $3,000.", kind="message")
-    try:
-        kept = extract(maya, message, ModelExtractor(lambda prompt: answer))
-    except ml.InvalidInputError as error:
-        assert "the extractor failed" in str(error)
-        kept = []
-    assert (kept, len(maya.list())) == ([], 1)
+    with suppress(ml.InvalidInputError):
+        extract(maya, message, ModelExtractor(lambda prompt: answer))
+    assert list(maya.list()) == [message]
 
 
 TOLD: list[dict[str, Any]] = [
@@ -247,13 +245,14 @@ def test_what_is_no_statement_is_refused(maya: ml.Scope, given: Any) -> None:
         extract(maya, message, lambda text, *, speaker, earlier=(): given)
 
 
-WORDS = st.sampled_from(
-    "I I'm we my our name is live in Kyoto Osaka budget to $3,000 three nights not instead of meant actually cancel the "
-    "hotel allergic peanuts and like don't eat window seat April 3 , . ! ? - 我 叫 去 杭州 预算 是 八千元 不 喜欢 吃 辣 住 两晚".split()
+TALK = (
+    "I I'm we my our name is live in Kyoto Osaka budget to $3,000 three nights not instead of meant actually cancel the"
+    " hotel allergic peanuts and like don't eat window seat April 3 , . ! ? - 我 叫 去 杭州 预算 是 八千元 不 喜欢 吃 辣"
 )
+WORDS = st.sampled_from(TALK.split())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join) | st.text(max_size=200))
 def test_whatever_is_said_can_be_extracted_from_and_stored(text: str) -> None:
     with ml.Memory.open(":memory:") as memory:
@@ -266,10 +265,13 @@ def test_whatever_is_said_can_be_extracted_from_and_stored(text: str) -> None:
         assert len(scope.list()) == before
 
 
-@pytest.mark.parametrize(
-    "text", ["I like " + "a" * 50_000, "I " * 20_000, "我" * 50_000, "not " * 10_000, "I'm" + " allergic to x," * 3_000]
-)
-def test_long_texts_take_no_long_time(text: str) -> None:
-    RuleExtractor()(
-        text, speaker="maya", earlier=[Statement(content="x", subject="trip", key="budget", value="3")] * 100
-    )
+LONG = [
+    "I like " + "a" * 50_000, "I " * 20_000, "我" * 50_000, "not " * 10_000,
+    "I'm" + " allergic to x," * 3_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
+def test_long_texts_are_gone_through(text: str) -> None:
+    budget = Statement(content="x", subject="trip", key="budget", value="3")
+    assert isinstance(RuleExtractor()(text, speaker="maya", earlier=[budget] * 100), list)
