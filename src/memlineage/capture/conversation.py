@@ -358,11 +358,11 @@ class Turn:
 
 
 def _weighed(attribute: Attributor, scope: Scope, text: str, refs: Sequence[Ref]) -> dict[Ref, float]:
-    from memlineage.capture.attribution import Shown
+    from memlineage.capture.attribution import Shown, checked
 
     found = judged(scope, refs)
     shown = [Shown(ref=ref, content=found[ref][0].content) for ref in refs if ref in found]
-    weights = attribute(text, shown)
+    weights = checked(attribute, text, shown)
     return {ref: weights[ref] for ref in refs if ref in weights}
 
 
