@@ -266,8 +266,8 @@ def test_whatever_is_said_can_be_extracted_from_and_stored(text: str) -> None:
 
 
 LONG = [
-    "I like " + "a" * 50_000, "I " * 20_000, "我" * 50_000, "not " * 10_000,
-    "I'm" + " allergic to x," * 3_000,
+    "I like " + "a" * 50_000, "I " * 20_000, "我" * 50_000,
+    "not " * 10_000, "I'm" + " allergic to x," * 3_000,
 ]  # fmt: skip
 
 

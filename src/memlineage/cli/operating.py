@@ -111,7 +111,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", help="store, retrieve, cascade, policy, rules, open, verify, capture, recall, repair; all if none."
+            metavar="NAME",
+            help="store, retrieve, cascade, policy, rules, open, verify, capture, recall, repair; all if none.",
         ),
     ] = None,
     *,
