@@ -96,7 +96,7 @@ class Site:
         """End it, and see that it ended as it was told."""
         self._process.terminate()
         _, said = self._process.communicate(timeout=20)
-        assert "Traceback" not in said, said
+        assert (self._process.returncode, "Traceback" in said) == (0, False), said
 
 
 START = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bare", "version": "1"}}

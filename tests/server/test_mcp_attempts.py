@@ -125,11 +125,20 @@ def test_no_words_make_a_model_the_user(world: World, content: str) -> None:
     assert content not in found.content[0].text or "<" not in content
 
 
-@pytest.mark.parametrize("spelled", ["memlineage://unit/{foreign}", "memlineage://unit/{foreign}/history"])
-def test_no_address_leads_into_another_memory(world: World, spelled: str) -> None:
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "memlineage://unit/{foreign}", "memlineage://unit/{foreign}/history", "memlineage://unit/{known}/../{foreign}",
+        "memlineage://unit/{known}/", "memlineage://unit/{known}?as=user:alice", "memlineage://unit/{known}@0",
+        "memlineage://unit/{known}/history/../../{foreign}", "memlineage://unit/%7B{known}", "MEMLINEAGE://unit/{known}",
+        "memlineage://unit/{known}\n", "memlineage://policies/", "memlineage://unit/", "memlineage://unit/../policies",
+        "file:///etc/passwd", "/etc/passwd", "memlineage://unit/{known}@1/history",
+    ],
+)  # fmt: skip
+def test_no_other_address_leads_anywhere(world: World, spelled: str) -> None:
     async def reads() -> None:
         async with Client(world.server) as client:
-            with pytest.raises(MCPError, match="no unit"):
+            with pytest.raises(MCPError, match=r"no unit|no address"):
                 await client.read_resource(spelled.format(**world.names))
 
     asyncio.run(reads())

@@ -10,8 +10,11 @@ There is no encryption here: it listens on the loopback unless told otherwise, a
 from __future__ import annotations
 
 import logging
+import signal
 import socket
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -137,7 +140,23 @@ def serve_http(
     )  # fmt: skip
     spelled = f"[{host}]" if ":" in host else host
     ready(f"http://{spelled}:{listening.getsockname()[1]}/mcp")
-    uvicorn.Server(config).run(sockets=[listening])
+    with _outlived():
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+@contextmanager
+def _outlived() -> Iterator[None]:
+    """The server ends itself when it is told to, and then raises the signal again: what is around it lives on, and
+    closes the memory.
+    """
+    main = threading.current_thread() is threading.main_thread()  # signals are no matter of others
+    told = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {number: signal.signal(number, lambda *_: None) for number in told}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listening(host: str, port: int) -> socket.socket:
