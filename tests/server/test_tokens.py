@@ -2,6 +2,8 @@
 
 import json
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,31 @@ def test_a_file_that_others_can_read_is_refused_with_the_cure(entry: TokenFile, 
 def test_a_file_that_is_not_there_lets_nobody_in(tmp_path: Path) -> None:
     with pytest.raises(ml.StoreError, match="cannot be read"):
         TokenFile(tmp_path / "none").bearer("x")
+
+
+ADDING = """
+import sys, time
+from pathlib import Path
+import memlineage as ml
+from memlineage.server.tokens import TokenFile
+for number in range(25):
+    while True:
+        try:
+            TokenFile(Path(sys.argv[1])).add(actor=f"agent:{sys.argv[2]}-{number}", user="alice")
+            break
+        except ml.StoreError:
+            time.sleep(0.001)
+"""
+
+
+def test_processes_that_add_at_once_lose_nothing(entry: TokenFile) -> None:
+    adding = [
+        subprocess.Popen([sys.executable, "-c", ADDING, str(entry.path), name], stderr=subprocess.PIPE, text=True)
+        for name in "abcd"
+    ]
+    failures = [process.communicate(timeout=25)[1] for process in adding]
+    assert failures == [""] * 4
+    assert len({token.actor for token in entry.tokens()}) == 100
 
 
 def test_two_that_write_at_once_do_not_lose_each_other(entry: TokenFile) -> None:

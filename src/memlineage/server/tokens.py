@@ -188,6 +188,7 @@ class _Writing:
         self._path = path
         self._beside = path.with_name(path.name + ".new")
         self._file = -1
+        self._replaced = False
 
     def __enter__(self) -> _Writing:
         try:
@@ -202,13 +203,16 @@ class _Writing:
 
     def replace(self, kept: tuple[_Kept, ...]) -> None:
         data = msgspec.json.format(msgspec.json.encode(_Document(memlineage_tokens=_FORMAT, tokens=kept)), indent=2)
-        os.write(self._file, data)
+        while data:
+            data = data[os.write(self._file, data) :]
         os.fsync(self._file)
         self._beside.replace(self._path)
+        self._replaced = True
 
     def __exit__(self, *failure: object) -> None:
         os.close(self._file)
-        self._beside.unlink(missing_ok=True)
+        if not self._replaced:  # else what stands there by now is somebody else's
+            self._beside.unlink(missing_ok=True)
 
 
 def _check(token: Token) -> None:
