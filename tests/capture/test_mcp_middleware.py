@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import uvicorn
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp_types import Implementation
@@ -266,3 +269,53 @@ def test_a_prefix_for_names_is_part_of_what_policy_sees(trip: ml.Scope) -> None:
     assert trip.list()[-1].creator == "tool:web/read_web"
     with pytest.raises(ml.InvalidInputError, match="names no server"):
         LineageMiddleware(trip, server="a/b")
+
+
+# Over HTTP ----------------------------------------------------------------------------------------------------------
+
+
+class Site:
+    """A server over HTTP, in a thread of this process."""
+
+    def __init__(self, server: MCPServer[Any]) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/mcp"
+        config = uvicorn.Config(server.streamable_http_app(json_response=True), log_level="critical", lifespan="on")
+        self._uvicorn = uvicorn.Server(config)
+        self._thread = threading.Thread(target=lambda: self._uvicorn.run(sockets=[self._socket]))
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return self.address
+
+    def __exit__(self, *_: object) -> None:
+        self._uvicorn.should_exit = True
+        self._thread.join()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sessions_of_the_handshake_are_conversations_of_their_own(trip: ml.Scope, mode: str) -> None:
+    with Site(server_of(LineageMiddleware(trip), travel.read_web)) as address:
+
+        async def two_clients() -> None:
+            async with Client(address, mode=mode) as one, Client(address, mode=mode) as other:
+                await one.call_tool(*WEB)
+                await other.call_tool(*WEB)
+
+        asyncio.run(two_clients())
+    _, page, second, _ = trip.list()
+    gone_on_from = page.ref in {edge.parent for edge in second.lineage.dependencies}
+    assert gone_on_from == (mode != "legacy")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_refusal_reaches_the_model_over_a_wire(trip: ml.Scope, mode: str) -> None:
+    desk = travel.Desk()
+    with Site(server_of(LineageMiddleware(trip), desk.book_flight)) as address:
+
+        async def books() -> Any:
+            async with Client(address, mode=mode) as client:
+                return await client.call_tool(*POISONED)
+
+        refused = asyncio.run(books())
+    assert (refused.is_error, "book_flight was refused" in text(refused), desk.booked) == (True, True, [])
