@@ -247,7 +247,7 @@ def test_what_is_no_statement_is_refused(maya: ml.Scope, given: Any) -> None:
 
 TALK = (
     "I I'm we my our name is live in Kyoto Osaka budget to $3,000 three nights not instead of meant actually cancel the"
-    " hotel allergic peanuts and like don't eat window seat April 3 , . ! ? - 我 叫 去 杭州 预算 是 八千元 不 喜欢 吃 辣"
+    " hotel allergic peanuts and like don't eat window seat April 3 , . ! ? - 我 叫 去 杭州 预算 是 八千元 不 喜欢 吃"
 )
 WORDS = st.sampled_from(TALK.split())
 

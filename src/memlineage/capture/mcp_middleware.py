@@ -9,8 +9,6 @@ policy binds to the user's word are refused here, unless the host brings that wo
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from memlineage.capture.mcp_calls import asked, check_server, refusal, tool_named
 from memlineage.capture.recorder import Recorders, Source
+from memlineage.engine.sessions import Sessions
 from memlineage.model.ids import Ref
 from memlineage.model.unit import Unit
 
@@ -33,7 +32,6 @@ __all__ = ["LineageMiddleware"]
 
 Grounds = Callable[[Any], Iterable[Unit | Ref]]
 _CONVERSATIONS: Final = 16_384
-"""More than the SDK keeps sessions: a conversation that is forgotten would be washed clean."""
 _RESULTS: Final[Mapping[str, type[Any]]] = {
     "tools/call": types.CallToolResult, "resources/read": types.ReadResourceResult,
     "prompts/get": types.GetPromptResult,
@@ -69,8 +67,7 @@ class LineageMiddleware:
         self._server = None if server is None else check_server(server)
         self._agent = agent
         self._grounds = grounds
-        self._known: OrderedDict[tuple[int, str | None], Conversation] = OrderedDict()
-        self._lock = threading.Lock()
+        self._sessions: Sessions[Conversation] = Sessions(lambda known: known.exposure, most=_CONVERSATIONS)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """One message of a client."""
@@ -98,14 +95,7 @@ class LineageMiddleware:
         recorder: Recorder = self._recorders.at(request)
         # As the transport keeps it: a header of the request would be what the client says of itself.
         session = getattr(getattr(request.session, "_connection", None), "session_id", None)
-        with self._lock:
-            known = self._known.pop((id(recorder), session), None)
-            if known is None or known.recorder is not recorder:
-                known = recorder.conversation(agent=self._agent)
-            self._known[id(recorder), session] = known
-            while len(self._known) > _CONVERSATIONS:
-                self._known.popitem(last=False)
-        return known
+        return self._sessions.of(recorder, session, lambda: recorder.conversation(agent=self._agent))
 
 
 def _call_in(request: ServerRequestContext[Any, Any]) -> tuple[str, Mapping[str, Any]]:

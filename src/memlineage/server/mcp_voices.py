@@ -11,14 +11,14 @@ without sessions, everything that comes with one token, because nothing honest t
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from memlineage.engine.acting import Exposure
 from memlineage.engine.scope import Scope
+from memlineage.engine.sessions import Sessions
 from memlineage.lineage.escape import plain
 
 if TYPE_CHECKING:
@@ -52,23 +52,20 @@ class OneVoice:
 class TokenVoices:
     """The scope that a request's token stands for, one exposure per session. Thread-safe."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, *, most: int = _SESSIONS) -> None:
         self._memory = memory
-        self._known: OrderedDict[tuple[str, str | None], Scope] = OrderedDict()
-        self._lock = threading.Lock()
+        self._sessions: Sessions[Scope] = Sessions(_exposure_of, most=most)
 
     def of(self, request: ServerRequestContext[Any, Any]) -> Scope:
         """The scope of a request."""
         token: Token = request.request.scope[BEARER]  # type: ignore[union-attr]
-        session = session_of(request)
-        with self._lock:
-            known = self._known.pop((token.id, session), None)
-            if known is None:
-                known = token.scope(self._memory)
-            self._known[token.id, session] = known
-            while len(self._known) > _SESSIONS:
-                self._known.popitem(last=False)
-        return known
+        return self._sessions.of(token.id, session_of(request), lambda: token.scope(self._memory))
+
+
+def _exposure_of(scope: Scope) -> Exposure:
+    exposure = scope._acting.exposure
+    assert exposure is not None, "a token stands for an agent"
+    return exposure
 
 
 def session_of(request: ServerRequestContext[Any, Any]) -> str | None:
