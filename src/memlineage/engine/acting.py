@@ -53,6 +53,11 @@ class Exposure:
         with self._lock:
             return ref in self._ever
 
+    def named(self, short: str) -> list[Ref]:
+        """What was ever shown, or written here, under a short form, with its version or without."""
+        with self._lock:
+            return sorted(ref for ref in self._ever if short in (ref.short, ref.short.partition("@")[0]))
+
     def wrote(self, ref: Ref, seen: Iterable[Ref]) -> None:
         """The model wrote this, hanging on what it had seen by then: the chain goes on from here."""
         with self._lock:
