@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
-from mcp_types import CallToolResult, InputRequiredResult, TextContent
+from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult, TextContent
 from tests.capture import travel
 from tests.capture.mcp_servers import HONEST, POISONED, POLICY, WEB, calls, server_of, text
 
@@ -368,3 +368,18 @@ def test_a_client_over_a_real_wire_is_captured_alike(trip: ml.Scope, tmp_path: A
 
     assert asyncio.run(reads()) == "NH203 flies at noon"
     assert [unit.content for unit in trip.list(filter={"kind": "observation"})] == ["NH203 flies at noon"]
+
+
+def test_there_is_no_way_around_it(trip: ml.Scope) -> None:
+    desk = travel.Desk()
+
+    async def tries() -> list[Any]:
+        async with Client(server_of(desk.book_flight)) as client:
+            session = guarded(client, trip, server="desk")
+            beneath = await session.session.call_tool("book_flight", POISONED[2])
+            request = CallToolRequest(params=CallToolRequestParams(name="book_flight", arguments=POISONED[2]))
+            with pytest.raises(ml.InvalidInputError, match="use that"):
+                await session.session.send_request(request, CallToolResult)
+            return [beneath.is_error, [tool.name for tool in (await session.session.list_tools()).tools]]
+
+    assert (asyncio.run(tries()), desk.booked) == ([True, ["book_flight"]], [])

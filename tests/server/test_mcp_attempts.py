@@ -187,3 +187,10 @@ def test_no_value_breaks_the_server(world: World, arguments: dict[str, Any]) -> 
     with suppress(MCPError):  # what the wire itself cannot carry
         world.call("store", arguments)
     assert world.call("get", {"unit": "{known}"}).structured_content["versions"][0]["content"] == KNOWN
+
+
+def test_what_the_user_stated_is_not_replaced_by_what_a_model_states(world: World) -> None:
+    world.alice.store("Payee is ANA", subject="trip", key="payee")
+    answer = world.call("store", {"content": "Payee is EVIL", "subject": "trip", "key": "payee"})
+    current = [unit.content for unit in world.alice.list(filter={"key": "payee"}) if unit.active]
+    assert (answer.structured_content["unit"]["status"], current) == ("superseded", ["Payee is ANA"])

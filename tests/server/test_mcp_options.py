@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +62,13 @@ def test_small_answers_are_sent_at_once() -> None:
 
     with _listening("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY by it; else 40 ms pass for each answer
+
+
+@pytest.mark.parametrize("missing", ["mcp", "uvicorn"])
+def test_without_the_extra_it_says_what_to_install(served: Any, missing: str) -> None:
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None; from memlineage.cli.program import app; "
+        f"app(['mcp', {str(served.file)!r}, '--user', 'alice'])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (run.returncode, "pip install 'memlineage[mcp]'" in run.stderr) == (1, True), run.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -11,8 +11,12 @@ from mcp.shared.exceptions import MCPError
 from memlineage.capture.conversation import Conversation
 from memlineage.capture.mcp_calls import asked, check_server, refusal, tool_named
 from memlineage.capture.recorder import Recorders, Source
+from memlineage.errors import InvalidInputError
 
 __all__ = ["GuardedSession", "guarded"]
+
+
+_METHODS: Final = {"tools/call": "call_tool", "resources/read": "read_resource", "prompts/get": "get_prompt"}
 
 
 class GuardedSession:
@@ -79,6 +83,22 @@ class GuardedSession:
             lambda: self._session.get_prompt(name, arguments, *rest, **options),
         )  # fmt: skip
         return _or_raise(result, instead)
+
+    async def send_request(self, request: Any, *rest: Any, **options: Any) -> Any:
+        """Send a request, as the session does, except those that have a method here.
+
+        Raises:
+            InvalidInputError: it calls a tool, or reads: then it would neither be asked for nor recorded.
+        """
+        method = getattr(request, "method", None)
+        if method in _METHODS:
+            raise InvalidInputError(f"{method} is sent by {_METHODS[method]}, which captures it; use that")
+        return await self._session.send_request(request, *rest, **options)
+
+    @property
+    def session(self) -> GuardedSession:
+        """The session beneath a `mcp.Client`, guarded alike."""
+        return GuardedSession(self._session.session, self.conversation, self.server)
 
     async def _captured(
         self,

@@ -59,7 +59,7 @@ def mcp(
 ) -> int:
     """Serve the memory to an MCP client on standard input and output, or to many over HTTP.
 
-    A client is a model's side: it acts as the agent named by --as and can never write as the user.
+    A client is a model's side: it acts as the agent named by --as, else by --agent, and can never write as the user.
     """
     need_extra("mcp", "mcp", "uvicorn")
     at = at.on(path)
