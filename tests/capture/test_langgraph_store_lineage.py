@@ -476,7 +476,7 @@ def test_within_other_walls_than_the_run_it_counts_as_from_outside(memory: ml.Me
     assert (unit.creator, unit.integrity.name, unit.lineage.dependencies) == ("external:planner", "UNTRUSTED", ())
 
 
-@pytest.mark.parametrize("source", [None, "alice", 7, [], object()], ids=repr)
+@pytest.mark.parametrize("source", [None, "alice", 7, [], object()], ids=lambda source: type(source).__name__)
 def test_what_is_no_scope_is_refused_at_once(source: Any) -> None:
     with pytest.raises(ml.InvalidInputError):
         LineageStore(source)
