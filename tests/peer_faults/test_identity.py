@@ -35,10 +35,9 @@ def test_deleting_all_deletes_all_and_says_how_many(memory: ml.Memory, alice: ml
     assert contents(bob.list()) == ["Bob's own"]
 
 
-@pytest.mark.xfail(strict=True, reason="frameworks")
 def test_deleting_all_by_the_mem0_facade_deletes_all() -> None:
     """Row 14, mem0#6627: for people who come from there."""
-    from memlineage.compat.mem0 import Memory  # type: ignore[import-not-found]
+    from memlineage.compat.mem0 import Memory
 
     facade = Memory()
     for n in range(150):

@@ -1,1 +1,1 @@
-"""The interfaces of other memory libraries, served by this one."""
+"""Interfaces of others over this memory, for programs that were written for them."""
