@@ -171,6 +171,14 @@ def test_what_the_user_took_back_an_agent_does_not_bring_back(trip: ml.Scope) ->
     assert [item.value for item in agent.search(NOTES)] == [{"pay_to": "ANA"}]
 
 
+def test_what_a_verifier_took_back_is_retracted(memory: ml.Memory, trip: ml.Scope) -> None:
+    memory.register("agent:checker", verifier=True)
+    LineageStore(trip).put(NOTES, "k", {"v": 1})
+    unit = unit_of(LineageStore(trip), trip)
+    LineageStore(trip.acting_as("agent:checker")).delete(NOTES, "k")
+    assert [(cause.kind.label, cause.by) for cause in trip.get(unit.id).causes] == [("retracted", "agent:checker")]
+
+
 @pytest.mark.parametrize("change", [{"v": 2}, None])
 def test_an_agent_does_not_write_over_what_the_user_said(memory: ml.Memory, trip: ml.Scope, change: Any) -> None:
     LineageStore(trip, creator=USER).put(NOTES, "k", {"v": 1})

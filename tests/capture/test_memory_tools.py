@@ -316,6 +316,28 @@ def test_in_a_captured_run_what_is_remembered_hangs_on_the_step(trip: ml.Scope, 
     assert trip.get(noted).status is ml.Status.CONTAMINATED
 
 
+def test_what_is_in_the_conversation_or_left_of_others_is_not_recalled(trip: ml.Scope) -> None:
+    def talk(*messages: Any) -> list[str]:
+        tool_calls = [calling("", (f"c{place}", *message)) for place, message in enumerate(messages)]
+        model = ScriptedChatModel([*tool_calls, "Kyoto it is."])
+        agent = create_agent(
+            model, [*tools(travel.Trip().forecast), *memory_tools(trip)], middleware=[LineageMiddleware(trip)]
+        )  # fmt: skip
+        said = agent.invoke(asked("What about Kyoto on Friday?"))["messages"]
+        return [str(message.text) for message in said if message.type == "tool"]
+
+    recall = ("recall", {"query": "Kyoto on Friday"})
+    first = talk(recall, ("remember", {"statement": "Alice asks for Kyoto"}), ("explain", {"memory": "m1"}))
+    second = talk(("forecast", {"city": "Kyoto"}), recall)
+    third = talk(recall)
+    lines = [sorted(re.findall(r"(?m)^\| (.*)$", told)) for told in (first[0], second[1], third[0])]
+    assert lines == [
+        [],
+        ["Alice asks for Kyoto", "What about Kyoto on Friday?"],
+        ["Alice asks for Kyoto", travel.RAIN, *["What about Kyoto on Friday?"] * 2],
+    ]
+
+
 def test_what_the_user_said_earlier_justifies_an_action_through_recall(trip: ml.Scope) -> None:
     trip.store("Fly with NH203 and pay to ANA")
     desk = travel.Desk()
@@ -371,7 +393,7 @@ def test_one_agent_serves_fifty_users_who_do_not_mix(memory: ml.Memory, captured
     assert facts == {user: [f"A note: I am {user}"] for user in users}
 
 
-@pytest.mark.parametrize("scope", [None, "alice", 7, [], object()], ids=repr)
+@pytest.mark.parametrize("scope", [None, "alice", 7, [], object()], ids=lambda source: type(source).__name__)
 def test_what_is_no_scope_is_refused_at_once(scope: Any) -> None:
     with pytest.raises(ml.InvalidInputError, match="not a Scope"):
         MemoryTools(scope)

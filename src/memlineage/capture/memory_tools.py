@@ -29,6 +29,9 @@ __all__ = ["MemoryTools"]
 P = ParamSpec("P")
 _CURE: Final = "Do not try again: tell the user what you wanted, and why."
 _TOKENS: Final = 2000
+_NAMES: Final = ("remember", "recall", "explain", "correct", "forget")
+_LATEST: Final = 2000
+"""Of what was shown, so many messages at most are left out by name."""
 _FULL: Final = re.compile(r"[0-9a-f-]{36}(@\d{1,9})?")
 _QUOTES: Final = " \t\r\n\"'`[](){}<>“”‘’.,;:"
 
@@ -79,7 +82,7 @@ class MemoryTools:
 
     def functions(self) -> list[Callable[..., str]]:
         """All of them, to be handed to a framework."""
-        return [self.remember, self.recall, self.explain, self.correct, self.forget]
+        return [getattr(self, name) for name in _NAMES]
 
     @_told
     def remember(
@@ -116,7 +119,8 @@ class MemoryTools:
             query: What you want to know, in words that the memory might contain.
             limit: How many memories at most.
         """
-        found = self._scope().retrieve(query, limit=limit)
+        scope = self._scope()
+        found = scope.retrieve(query, limit=limit, filter=_worth_recalling(scope))
         if found.units or found.constraints:
             return found.to_prompt(budget=self._tokens)
         held = count_of(len(found.withheld), "memory", many="memories")
@@ -182,6 +186,19 @@ class MemoryTools:
             return list(named) or None
         shown = judged(scope, exposure.seen())
         return [ref for ref, (unit, _) in shown.items() if unit.creator != scope.actor] or None
+
+
+def _worth_recalling(scope: Scope) -> dict[str, Any]:
+    """Not what is in front of the model anyway, nor what captured runs leave behind of models and failures."""
+    left_out: list[dict[str, Any]] = [
+        {"kind": ["error", "refusal"]},
+        {"kind": "message", "creator": {"contains": "agent:"}},
+        {"kind": "observation", "creator": [f"{kind}:{name}" for name in _NAMES for kind in ("tool", "external")]},
+    ]
+    shown = () if scope._acting.exposure is None else scope._acting.exposure.all()
+    if shown:
+        left_out.append({"kind": ["message", "observation"], "id": [ref.id for ref in shown[-_LATEST:]]})
+    return {"not": {"any": left_out}}
 
 
 def _meant(scope: Scope, memory: Any) -> str:

@@ -27,13 +27,13 @@ class Exposure:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: dict[Ref, None] = {}
-        self._ever: set[Ref] = set()
+        self._ever: dict[Ref, None] = {}
 
     def copy(self) -> Exposure:
         """What goes on from here by itself."""
         copied = Exposure()
         with self._lock:
-            copied._seen, copied._ever = dict(self._seen), set(self._ever)
+            copied._seen, copied._ever = dict(self._seen), dict(self._ever)
         return copied
 
     def show(self, refs: Iterable[Ref]) -> None:
@@ -53,6 +53,11 @@ class Exposure:
         with self._lock:
             return ref in self._ever
 
+    def all(self) -> tuple[Ref, ...]:
+        """What was ever shown, or written here, in that order."""
+        with self._lock:
+            return tuple(self._ever)
+
     def named(self, short: str) -> list[Ref]:
         """What was ever shown, or written here, under a short form, with its version or without."""
         with self._lock:
@@ -64,7 +69,7 @@ class Exposure:
             for known in seen:
                 self._seen.pop(known, None)
             self._seen[ref] = None
-            self._ever.add(ref)
+            self._ever[ref] = None
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):
