@@ -190,6 +190,22 @@ def test_an_agent_that_a_tool_asks_hears_the_caller_not_the_user(trip: ml.Scope,
     assert (query.creator, parents) == ("agent:planner", {"argument", "depends"} if carried else {"argument"})
 
 
+def test_an_agent_of_another_memory_that_a_tool_asks_hears_no_user(trip: ml.Scope) -> None:
+    with ml.Memory.open(":memory:") as other:
+        elsewhere = other.scope(user="alice")
+
+        def ask_weather(question: str) -> str:
+            expert = Agent(Recorder(elsewhere).conversation(agent=travel.EXPERT))
+            expert.hear(user(question))
+            return expert.say(travel.UMBRELLA).content
+
+        planner = Agent(Recorder(trip).conversation(agent=travel.PLANNER))
+        planner.hear(user(travel.ASKED))
+        planner.say("", travel.SECOND_CALLS[1])
+        planner.use(travel.SECOND_CALLS[1], ask_weather)
+        assert [unit.creator for unit in elsewhere.list()] == ["agent:elsewhere", "agent:weather_expert"]
+
+
 def test_a_model_side_scope_records_no_user(trip: ml.Scope) -> None:
     plan(trip.acting_as("agent:planner", tools=["tool:search_flights"]))
     creators = {unit.creator for unit in trip.list()}
