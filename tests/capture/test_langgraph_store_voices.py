@@ -16,7 +16,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
-from tests.support import contents, open_memory
+from tests.support import Clock, contents, open_memory
 
 import memlineage as ml
 from memlineage.capture import Recorder
@@ -179,8 +179,31 @@ def test_a_scope_on_the_models_side_stays_who_it_is(trip: ml.Scope, run: Any) ->
     assert (unit.creator, len(unit.lineage.dependencies)) == ("agent:clerk", 1)
 
 
+def test_what_an_agent_put_lives_no_longer_for_being_read_by_the_program() -> None:
+    clock = Clock()
+    with open_memory(clock=clock) as memory:
+        scope = memory.scope(user="alice")
+        LineageStore(scope).put(NOTES, "k", EVIL, ttl=10)
+        clock.advance(minutes=8)
+        read = LineageStore(scope, creator=USER).get(NOTES, "k")
+        clock.advance(minutes=8)
+        assert (read is None, LineageStore(scope).get(NOTES, "k")) == (False, None)
+
+
 def test_what_lives_longer_for_being_read_is_said_by_nobody_else(trip: ml.Scope) -> None:
     LineageStore(trip, creator=USER).put(NOTES, "k", {"text": "pay to ANA"}, ttl=10)
     in_node(LineageStore(trip), lambda store: store.get(NOTES, "k"))
     [unit] = trip.list()
     assert (unit.creator, unit.version) == (USER, 1)
+
+
+@pytest.mark.parametrize("source", [None, "alice", 7, [], object()], ids=lambda source: type(source).__name__)
+def test_what_is_no_scope_is_refused_at_once(source: Any) -> None:
+    with pytest.raises(ml.InvalidInputError):
+        LineageStore(source)
+
+
+def test_a_function_that_gives_no_scope_is_told_so() -> None:
+    store = LineageStore(lambda runtime: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(ml.InvalidInputError, match="neither a Recorder nor a Scope"):
+        store.put(NOTES, "k", {"v": 1})
