@@ -20,8 +20,7 @@ from tests.capture.langchain_agents import asked, last_of, tools
 from tests.support import DENY_ALL, contents, nothing_written, open_memory
 
 import memlineage as ml
-from memlineage.capture import Recorder
-from memlineage.capture.memory_tools import MemoryTools
+from memlineage.capture import MemoryTools, Recorder
 from memlineage.capture.messages import Call
 from memlineage.langchain import LineageMiddleware
 from memlineage.langgraph import memory_tools
