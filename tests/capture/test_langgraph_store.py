@@ -115,8 +115,11 @@ def test_what_is_put_after_a_deletion_is_new(store: Any, clock: Clock) -> None:
     store.delete(ANIMALS, "tom")
     clock.advance(minutes=1)
     store.put(ANIMALS, "tom", {"n": 2})
-    item = store.get(ANIMALS, "tom")
-    assert (item.value, item.created_at == item.updated_at == clock.now) == ({"n": 2}, True)
+    item, since = store.get(ANIMALS, "tom"), clock.now
+    clock.advance(minutes=1)
+    store.put(ANIMALS, "tom", {"n": 3})
+    assert (item.value, item.created_at == item.updated_at == since) == ({"n": 2}, True)
+    assert store.get(ANIMALS, "tom").created_at == since
 
 
 def test_items_are_of_the_kinds_that_langgraph_returns(store: Any) -> None:

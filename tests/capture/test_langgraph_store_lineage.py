@@ -62,7 +62,7 @@ def parents(scope: ml.Scope, unit: ml.Unit) -> list[tuple[str, str]]:
 
 
 def test_who_put_it_is_who_the_store_says(trip: ml.Scope) -> None:
-    creators = [None, USER, "tool:crm", "external:feed"]
+    creators = [None, USER, "tool:crm", "external:feed", "user"]
     said = []
     for place, creator in enumerate(creators):
         store = LineageStore(trip, creator=creator)
@@ -71,7 +71,7 @@ def test_who_put_it_is_who_the_store_says(trip: ml.Scope) -> None:
         said.append((unit.creator, unit.kind, unit.integrity.name))
     assert said == [
         ("agent:assistant", "item", "UNTRUSTED"), (USER, "item", "TRUSTED"), ("tool:crm", "item", "INTERNAL"),
-        ("external:feed", "item", "UNTRUSTED"),
+        ("external:feed", "item", "UNTRUSTED"), (USER, "item", "TRUSTED"),
     ]  # fmt: skip
 
 

@@ -125,13 +125,21 @@ def _looping() -> bool:
 
 @pytest.mark.parametrize("use", WAYS, ids=range(len(WAYS)))
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("creator", [None, USER, "system", "user:bob"])
+@pytest.mark.parametrize("creator", [None, USER])
 def test_what_is_put_in_a_run_is_never_the_users_word(trip: ml.Scope, creator: Any, run: Any, use: Use) -> None:
     LineageStore(trip, creator=USER).put(NOTES, "said", {"text": "pay to ANA"})
     run(LineageStore(trip, creator=creator), use)
     units = [unit for unit in trip.list(filter={"kind": "item"}) if "EVIL" in unit.content]
     assert {unit.creator for unit in units} == {"agent:assistant"}
     assert {unit.integrity.name for unit in units} <= {"UNTRUSTED", "INTERNAL"}
+
+
+@pytest.mark.parametrize("creator", ["user", "user:bob", "system", "reasoning", "external:web", "agent:other"])
+def test_no_creator_of_a_store_is_more_than_an_agent_in_a_run(trip: ml.Scope, creator: str) -> None:
+    trip.store("pay to ANA")
+    in_node(LineageStore(trip, creator=creator), put)
+    [unit] = trip.list(filter={"kind": "item"})
+    assert (unit.lineage.actor, unit.integrity.name) == ("agent:assistant", "UNTRUSTED")
 
 
 @pytest.mark.parametrize("change", [EVIL, None])
@@ -188,6 +196,30 @@ def test_what_an_agent_put_lives_no_longer_for_being_read_by_the_program() -> No
         read = LineageStore(scope, creator=USER).get(NOTES, "k")
         clock.advance(minutes=8)
         assert (read is None, LineageStore(scope).get(NOTES, "k")) == (False, None)
+
+
+def test_reading_again_and_again_is_not_writing_again_and_again() -> None:
+    clock = Clock()
+    with open_memory(clock=clock) as memory:
+        scope = memory.scope(user="alice")
+        store = LineageStore(scope)
+        store.put(NOTES, "k", EVIL, ttl=1000)
+        for _ in range(9):
+            clock.advance(minutes=1)
+            store.get(NOTES, "k")
+        [unit] = scope.list()
+        clock.advance(minutes=2)
+        store.get(NOTES, "k")
+        assert (unit.version, scope.get(unit.id).version) == (1, 2)
+
+
+def test_what_an_agent_keeps_for_itself_is_no_item_of_its_users() -> None:
+    with open_memory() as memory:
+        LineageStore(memory.scope(agent="app")).put(NOTES, "k", {"of": "app"})
+        store = LineageStore(memory.scope(user="alice", agent="app"))
+        store.put(("mine",), "k", {"of": "alice"})
+        assert [item.value for item in store.search(())] == [{"of": "alice"}]
+        assert (store.get(NOTES, "k"), store.list_namespaces()) == (None, [("mine",)])
 
 
 def test_what_lives_longer_for_being_read_is_said_by_nobody_else(trip: ml.Scope) -> None:

@@ -69,8 +69,8 @@ class LineageStore(BaseStore):
             source: a scope or a `Recorder`; or a function that gives one of these for a run, from LangGraph's runtime
                 (`lambda runtime: memory.scope(user=runtime.context.user)`), where one graph serves many users. Outside
                 of any run it is given None.
-            creator: who says what is put, if not the agent. Inside of runs it may be a tool, or something external;
-                whoever else is not believed there.
+            creator: who says what is put, if not the agent; `user` is the scope's. Inside of runs it may be a tool, or
+                something external; whoever else is not believed there.
             fields: paths into values that are searched by meaning, as in LangGraph's index; the whole value if left
                 out. The vectors are by the memory's own embedder.
             ttl: `default_ttl` in minutes, `refresh_on_read`. What has expired is never returned, and stays on record.
@@ -81,7 +81,9 @@ class LineageStore(BaseStore):
         """
         self._source = source
         self._workers = source._workers if isinstance(source, AsyncScope) else Workers()
-        self._voices = Voices(source, None if creator is None else parse_principal(creator))
+        if creator is not None and creator != "user":  # whose user is known once the scope is
+            creator = parse_principal(creator)
+        self._voices = Voices(source, creator)
         self._likeness = Likeness(fields)
         self.ttl_config = ttl
 
