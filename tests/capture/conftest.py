@@ -1,4 +1,6 @@
-"""A memory whose web tool is not trusted, and a tracked function that repeats nothing of what it is given."""
+"""A memory whose web tools are not trusted and which books only what the user said; and a tracked function that repeats
+nothing of what it is given.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.capture import travel
 from tests.support import open_memory
 
 import memlineage as ml
@@ -13,7 +16,7 @@ import memlineage as ml
 
 @pytest.fixture
 def memory() -> Iterator[ml.Memory]:
-    with open_memory() as opened:
+    with open_memory(policies=[travel.BOOKING_POLICY]) as opened:
         opened.register("tool:web", level="UNTRUSTED")
         yield opened
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -25,17 +25,6 @@ import memlineage as ml
 from memlineage.capture import Recorder
 from memlineage.langchain import LineageCallback, LineageMiddleware, capture
 from memlineage.testing.langchain import ScriptedChatModel, calling
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 async def consume(stream: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,29 +13,13 @@ from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from tests.capture import travel
-from tests.capture.hostile import ATTEMPTS, NAMES
+from tests.capture.hostile import ATTEMPTS, NAMES, spoken_as_user
 from tests.capture.langchain_agents import QUIET, asked, booking, tools
 
 import memlineage as ml
 from memlineage.capture import Recorder
 from memlineage.langchain import LineageCallback, LineageMiddleware
 from memlineage.testing.langchain import ScriptedChatModel, calling
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
-
-
-def spoken_as_user(trip: ml.Scope) -> list[str]:
-    return [unit.content for unit in trip.list() if unit.creator.startswith("user:")]
-
 
 # The gate ------------------------------------------------------------------------------------------------------
 

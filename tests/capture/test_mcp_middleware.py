@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,17 +24,6 @@ MODES = ["legacy", "auto"]
 def text(result: Any) -> str:
     """What a model is shown of a result."""
     return "\n".join(part.text for part in result.content)
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 def server_of(middleware: LineageMiddleware, *tools: Any) -> MCPServer[Any]:

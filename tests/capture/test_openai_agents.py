@@ -39,17 +39,6 @@ def _no_traces() -> Iterator[None]:
         SESSIONS.pop().close()
 
 
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
-
-
 async def streamed(lineage: Lineage, *given: Any, **options: Any) -> Any:
     result = lineage.run_streamed(*given, **options)
     async for _ in result.stream_events():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,17 +31,6 @@ from memlineage.openai_agents import Lineage
 @pytest.fixture(autouse=True)
 def _no_traces() -> None:
     set_tracing_disabled(True)
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 def said(scope: ml.Scope) -> list[str]:

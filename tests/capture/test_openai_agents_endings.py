@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,17 +37,6 @@ from memlineage.openai_agents import Lineage
 @pytest.fixture(autouse=True)
 def _no_traces() -> None:
     set_tracing_disabled(True)
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 def recorded(scope: ml.Scope) -> list[str]:

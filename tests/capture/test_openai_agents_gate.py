@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -44,17 +44,6 @@ WEB = ("call_web", "read_web", {"url": "cheap.example"})
 @pytest.fixture(autouse=True)
 def _no_traces() -> None:
     set_tracing_disabled(True)
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 def clerk(desk: travel.Desk, *answers: Any, book: Any = None, **options: Any) -> Agent[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,18 +18,6 @@ from tests.capture.loops import Agent, plan, user
 import memlineage as ml
 from memlineage.capture import Recorder
 from memlineage.opentelemetry import LineageSpanProcessor, export_spans
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
-
 
 # Out -----------------------------------------------------------------------------------------------------------
 

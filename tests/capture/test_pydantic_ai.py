@@ -26,23 +26,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from tests.capture import travel
-from tests.capture.hostile import ATTEMPTS, NAMES
+from tests.capture.hostile import ATTEMPTS, NAMES, spoken_as_user
 from tests.capture.pydantic_ai_agents import Scripted, booking, calling, planner
 
 import memlineage as ml
 from memlineage.capture import Recorder
 from memlineage.pydantic_ai import Lineage
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 @pytest.fixture(autouse=True)
@@ -53,10 +42,6 @@ def loop() -> Iterator[None]:
     yield
     asyncio.set_event_loop(None)
     mine.close()
-
-
-def spoken_as_user(trip: ml.Scope) -> list[str]:
-    return [unit.content for unit in trip.list() if unit.creator.startswith("user:")]
 
 
 async def streamed(agent: Agent[Any, str], prompt: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,17 +14,6 @@ from tests.capture.loops import Agent, calls, plan, user
 import memlineage as ml
 from memlineage.capture.messages import Call, Message, Reply
 from memlineage.capture.recorder import Recorder, Recorders
-
-
-@pytest.fixture
-def memory() -> Iterator[ml.Memory]:
-    with ml.Memory.open(":memory:", policies=[travel.BOOKING_POLICY]) as opened:
-        yield opened
-
-
-@pytest.fixture
-def trip(memory: ml.Memory) -> ml.Scope:
-    return memory.scope(user="alice")
 
 
 def test_the_travel_task_gives_the_expected_lineage(trip: ml.Scope) -> None:
