@@ -381,6 +381,14 @@ def test_an_item_may_say_itself_what_of_it_is_searched(memory: ml.Memory, way: A
     assert scores(store.search(("t",))) == {"a": None, "b": None, "c": None}
 
 
+def test_what_is_not_searched_comes_behind_all_that_is(store: Any) -> None:
+    store.put(("t",), "hidden", {"text": "zebra"}, index=False)
+    store.put(("t",), "shown", {"text": "dogs"})
+    assert [(item.key, item.score is None) for item in store.search(("t",), query="zebra")] == [
+        ("shown", False), ("hidden", True)
+    ]  # fmt: skip
+
+
 # Time to live --------------------------------------------------------------------------------------------------
 
 

@@ -213,6 +213,17 @@ def test_reading_again_and_again_is_not_writing_again_and_again() -> None:
         assert (unit.version, scope.get(unit.id).version) == (1, 2)
 
 
+def test_what_another_store_holds_back_is_not_noted_here(trip: ml.Scope) -> None:
+    store, other = LineageStore(trip), LineageStore(trip)
+    store.put(NOTES, "k", EVIL)
+    trip.invalidate(store.ref(NOTES, "k"))  # type: ignore[arg-type]
+    with store.noting_withheld() as noted, other.noting_withheld() as others:
+        store.search(())
+        with store.noting_withheld() as inner:
+            store.get(NOTES, "k")
+    assert (len(noted), len(others), len(inner)) == (2, 0, 1)
+
+
 def test_what_an_agent_keeps_for_itself_is_no_item_of_its_users() -> None:
     with open_memory() as memory:
         LineageStore(memory.scope(agent="app")).put(NOTES, "k", {"of": "app"})

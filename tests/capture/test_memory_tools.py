@@ -114,6 +114,23 @@ def test_what_a_model_names_is_what_it_depends_on(trip: ml.Scope, kit: MemoryToo
     ]  # fmt: skip
 
 
+def test_a_ref_without_version_means_the_version_that_was_shown(trip: ml.Scope, kit: MemoryTools) -> None:
+    fare = trip.store("NH203 costs 612 USD", creator="tool:web")
+    kit.recall("NH203")
+    trip.update(fare, "NH203 costs 700 USD", creator="tool:web")
+    kit.remember("NH203 is a bargain", based_on=[fare.id[-8:]])
+    [note] = trip.list(filter={"content": "NH203 is a bargain"}, status="pending_verification")
+    assert parents(trip, note) == [("depends", "NH203 costs 612 USD")]
+
+
+def test_a_short_ref_that_two_memories_share_names_neither(trip: ml.Scope) -> None:
+    scope = trip.acting_as("agent:clerk")
+    assert scope._acting.exposure is not None
+    scope._acting.exposure.show(ml.Ref(f"01a231e6-f0c1-7316-a8b4-{start}9c05d6aa", 1) for start in ("0000", "1111"))
+    told = MemoryTools(scope).explain("9c05d6aa@1")
+    assert told == "Not done: no memory was shown as '9c05d6aa@1'; recall it, and copy its ref"
+
+
 def test_an_explanation_goes_back_to_who_said_it(trip: ml.Scope, kit: MemoryTools) -> None:
     said = trip.store("I live in Kyoto")
     kit.recall("where does Alice live")
@@ -335,6 +352,16 @@ def test_what_is_in_the_conversation_or_left_of_others_is_not_recalled(trip: ml.
         ["Alice asks for Kyoto", "What about Kyoto on Friday?"],
         ["Alice asks for Kyoto", travel.RAIN, *["What about Kyoto on Friday?"] * 2],
     ]
+
+
+@pytest.mark.parametrize("thread", [None, "t1"])
+def test_in_a_run_that_nobody_captures_it_depends_on_what_was_recalled(trip: ml.Scope, thread: str | None) -> None:
+    trip.store("I live in Kyoto")
+    recall, note = ("c1", "recall", {"query": "Kyoto"}), ("c2", "remember", {"statement": "Alice flies from KIX"})
+    agent = create_agent(ScriptedChatModel([calling("", recall), calling("", note), "Done."]), memory_tools(trip))
+    agent.invoke(asked("Hello"), {"configurable": {"thread_id": thread}} if thread else None)
+    noted = said_by(trip, "Alice flies from KIX")
+    assert (noted.creator, parents(trip, noted)) == (AGENT, [("depends", "I live in Kyoto")])
 
 
 def test_what_the_user_said_earlier_justifies_an_action_through_recall(trip: ml.Scope) -> None:

@@ -210,7 +210,7 @@ def _meant(scope: Scope, memory: Any) -> str:
     found = exposure.named(named) if exposure is not None and named else []
     if len({ref.id for ref in found}) != 1:
         raise UnknownUnitError(f"no memory was shown as {memory!r:.80}; recall it, and copy its ref")
-    return str(found[-1]) if "@" in named else found[-1].id
+    return str(found[-1])
 
 
 def _kept(unit: Unit) -> str:
