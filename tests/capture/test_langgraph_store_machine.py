@@ -170,4 +170,4 @@ def plain(answer: Any) -> Any:
 
 
 TestAgreement = Agreement.TestCase
-TestAgreement.settings = settings(max_examples=120, stateful_step_count=15, deadline=None)
+TestAgreement.settings = settings(max_examples=80, stateful_step_count=15, deadline=None)
