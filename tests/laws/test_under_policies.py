@@ -268,7 +268,10 @@ def what_is_flagged_is_quarantined(world: PolicedWorld) -> list[Any]:
     """What rules that read the state of things must not do: leave a cause behind."""
     pages = _seen(world)
     for ref in sorted({ref for page, _ in pages for ref, _, flags in page if flags}):
-        unit = next(unit for scope in SCOPES for unit in _listed(world, scope) if str(unit.ref) == ref)
+        listed = [unit for scope in SCOPES for unit in _listed(world, scope) if str(unit.ref) == ref]
+        if not listed:  # it went down with one before it
+            continue
+        unit = listed[0]
         SqliteWorld.add_cause(
             world, keeper(unit.wall), world._known(unit.ref), CauseKind.QUARANTINED, by=HOST, now=world.now
         )
